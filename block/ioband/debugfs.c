@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/block/DISK/ioband/: what is inside.
+ */
+#include <linux/blkdev.h>
+#include <linux/debugfs.h>
+#include <linux/ktime.h>
+#include <linux/seq_file.h>
+
+#include "ioband.h"
+
+static void ioband_show_bucket(struct seq_file *sf, struct ioband_rule *rule,
+			       enum ioband_unit unit, s64 now)
+{
+	struct ioband_bucket *b = &rule->bucket[unit];
+
+	if (!b->rate.per_sec)
+		return;
+	seq_printf(sf, " %s=%llu burst_ns=%lld batch=%llu ahead_ns=%lld",
+		   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
+		   b->rate.burst, b->rate.batch,
+		   (s64)atomic64_read(&b->tat) - now);
+}
+
+static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
+			    s64 now)
+{
+	static const char * const states[] = { "idle", "ready", "timed" };
+	struct ioband_dir *dir = &grp->dir[rw];
+	struct ioband_rule *rule = ioband_gate_rule(dir);
+
+	if (!rule && !dir->nr_throttled)
+		return;
+	seq_printf(sf, " %s: held=%u nr_throttled=%llu", rw ? "write" : "read",
+		   dir->held, dir->nr_throttled);
+	if (!rule)
+		return;
+	seq_printf(sf, " gate=%s", states[dir->gate.state]);
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		ioband_show_bucket(sf, rule, unit, now);
+}
+
+/* One line a group that has limits or has waited, removed ones included. */
+static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
+{
+	struct ioband_grp *grp = blkg_to_grp(blkg);
+
+	if (!grp)
+		return;
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
+		   grp->offline ? " removed" : "");
+	if (grp->debt.state != IOBAND_IDLE)
+		seq_puts(sf, " debt");
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_show_dir(sf, grp, rw, ktime_get_ns());
+	seq_putc(sf, '\n');
+}
+
+static int ioband_groups_show(struct seq_file *sf, void *v)
+{
+	struct request_queue *q = sf->private;
+	struct blkcg_gq *blkg;
+
+	guard(spinlock_irq)(&q->queue_lock);
+	list_for_each_entry(blkg, &q->blkg_list, q_node) {
+		if (seq_has_overflowed(sf))
+			break;
+		ioband_show_grp(sf, blkg);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ioband_groups);
+
+/**
+ * ioband_debugfs_register - show a device's groups in debugfs
+ * @disk:	the disk
+ *
+ * Goes with the queue's directory.
+ *
+ * Context: may sleep; no lock of the queue held.
+ */
+void ioband_debugfs_register(struct gendisk *disk)
+{
+	struct request_queue *q = disk->queue;
+	unsigned int memflags = blk_debugfs_lock(q);
+
+	if (q->debugfs_dir)
+		debugfs_create_file("groups", 0400,
+				    debugfs_create_dir("ioband", q->debugfs_dir),
+				    q, &ioband_groups_fops);
+	blk_debugfs_unlock(q, memflags);
+}

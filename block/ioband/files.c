@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The control files: mainline's names and formats, parsed strictly.  Whatever
+ * does not make sense as a whole changes nothing.
+ */
+#include <linux/blkdev.h>
+#include <linux/ctype.h>
+#include <linux/kstrtox.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+
+#include "ioband.h"
+
+/* a v1 file is one limit */
+#define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
+
+/* one write: the limits it names, U64_MAX for none */
+struct ioband_conf {
+	bool	set[2][IOBAND_NR_UNITS];
+	u64	limit[2][IOBAND_NR_UNITS];
+};
+
+typedef int (ioband_parse_fn)(char *body, int file, struct ioband_conf *conf);
+
+static int ioband_parse_u64(const char *str, u64 *val)
+{
+	/* kstrto*() takes a sign */
+	return isdigit(*str) ? kstrtou64(str, 10, val) : -EINVAL;
+}
+
+/* "N", 0 for no limit */
+static int ioband_parse_v1(char *body, int file, struct ioband_conf *conf)
+{
+	int rw = file / IOBAND_NR_UNITS, unit = file % IOBAND_NR_UNITS;
+	u64 val;
+	int ret;
+
+	ret = ioband_parse_u64(strim(body), &val);
+	if (ret)
+		return ret;
+	conf->set[rw][unit] = true;
+	conf->limit[rw][unit] = val ?: U64_MAX;
+	return 0;
+}
+
+static int ioband_parse_pair(char *tok, struct ioband_conf *conf)
+{
+	static const char * const keys[] = {
+		[IOBAND_FILE(READ, IOBAND_BYTES)]	= "rbps",
+		[IOBAND_FILE(WRITE, IOBAND_BYTES)]	= "wbps",
+		[IOBAND_FILE(READ, IOBAND_IOS)]		= "riops",
+		[IOBAND_FILE(WRITE, IOBAND_IOS)]	= "wiops",
+	};
+	static_assert(IOBAND_FILE(WRITE, IOBAND_IOS) == 3);
+	char *key = strsep(&tok, "=");
+	u64 val = U64_MAX;
+	int file, ret;
+
+	file = match_string(keys, ARRAY_SIZE(keys), key);
+	if (file < 0 || !tok)
+		return -EINVAL;
+	if (strcmp(tok, "max")) {
+		ret = ioband_parse_u64(tok, &val);
+		if (ret)
+			return ret;
+		if (!val)
+			return -ERANGE;
+	}
+	conf->set[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = true;
+	conf->limit[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = val;
+	return 0;
+}
+
+/* any of "rbps=N wbps=N riops=N wiops=N", N a number or "max" */
+static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
+{
+	bool any = false;
+	char *tok;
+	int ret;
+
+	while ((tok = strsep(&body, " \t\n"))) {
+		if (!*tok)
+			continue;
+		ret = ioband_parse_pair(tok, conf);
+		if (ret)
+			return ret;
+		any = true;
+	}
+	return any ? 0 : -EINVAL;
+}
+
+/*
+ * blkg_conf_open_bdev() cuts numbers to 32 bits and lets a minor run over into
+ * the major: a name that is out of range must not find another device.
+ */
+static int ioband_check_dev(const char *input)
+{
+	char buf[sizeof("4294967295:4294967295")];
+	const char *name = skip_spaces(input);
+	size_t len = strcspn(name, " \t\n");
+	char *minor = buf, *major;
+	unsigned int num;
+
+	if (!len || len >= sizeof(buf))
+		return -EINVAL;
+	memcpy(buf, name, len);
+	buf[len] = '\0';
+	major = strsep(&minor, ":");
+	if (!minor || !isdigit(*major) || !isdigit(*minor))
+		return -EINVAL;
+	if (kstrtouint(major, 10, &num))
+		return -EINVAL;
+	if (num >> (32 - MINORBITS))
+		return -ENODEV;
+	if (kstrtouint(minor, 10, &num))
+		return -EINVAL;
+	return num > MINORMASK ? -ENODEV : 0;
+}
+
+static bool ioband_wants_limit(const struct ioband_conf *conf)
+{
+	for (int rw = READ; rw <= WRITE; rw++)
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			if (conf->set[rw][unit] && conf->limit[rw][unit] != U64_MAX)
+				return true;
+	return false;
+}
+
+static void ioband_apply(struct ioband_grp *grp, const struct ioband_conf *conf,
+			 struct ioband_rule *spare[2])
+{
+	for (int rw = READ; rw <= WRITE; rw++) {
+		u64 limit[IOBAND_NR_UNITS];
+
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			limit[unit] = conf->set[rw][unit] ?
+				conf->limit[rw][unit] : grp->dir[rw].limit[unit];
+		ioband_set_limits(grp, rw, limit, &spare[rw]);
+	}
+}
+
+/* *@activated is a reference on the disk if this write activated ioband on it. */
+static int ioband_configure(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
+			    const struct ioband_conf *conf,
+			    struct ioband_rule *spare[2],
+			    struct gendisk **activated)
+{
+	struct gendisk *disk = ctx->bdev->bd_disk;
+	int ret;
+
+	/* nothing to take away from a device that never had a rule */
+	if (!disk->queue->ioband && !ioband_wants_limit(conf))
+		return 0;
+	ret = ioband_activate(disk);
+	if (ret < 0)
+		return ret;
+	if (ret) {
+		get_device(disk_to_dev(disk));
+		*activated = disk;
+	}
+	ret = blkg_conf_prep(blkcg, &blkcg_policy_ioband, ctx);
+	if (ret)
+		return ret;
+	ioband_apply(blkg_to_grp(ctx->blkg), conf, spare);
+	blkg_conf_unprep(ctx);
+	return 0;
+}
+
+static int ioband_write(struct kernfs_open_file *of, char *buf,
+			ioband_parse_fn *parse)
+{
+	struct ioband_rule *spare[2] = { ioband_rule_alloc(), ioband_rule_alloc() };
+	struct gendisk *activated = NULL;
+	struct ioband_conf conf = { };
+	struct blkg_conf_ctx ctx;
+	int ret = -ENOMEM;
+
+	if (!spare[READ] || !spare[WRITE])
+		goto free;
+	ret = ioband_check_dev(buf);
+	if (ret)
+		goto free;
+	blkg_conf_init(&ctx, buf);
+	ret = blkg_conf_open_bdev(&ctx);
+	if (ret)
+		goto free;
+
+	ret = parse(ctx.body, of_cft(of)->private, &conf);
+	if (!ret)
+		ret = ioband_configure(css_to_blkcg(of_css(of)), &ctx, &conf,
+				       spare, &activated);
+	blkg_conf_close_bdev(&ctx);
+	if (activated) {
+		ioband_activated(activated);
+		put_disk(activated);
+	}
+free:
+	ioband_rule_free(spare[READ]);
+	ioband_rule_free(spare[WRITE]);
+	return ret;
+}
+
+static ssize_t ioband_write_v1(struct kernfs_open_file *of, char *buf,
+			       size_t nbytes, loff_t off)
+{
+	return ioband_write(of, buf, ioband_parse_v1) ?: nbytes;
+}
+
+static ssize_t ioband_write_v2(struct kernfs_open_file *of, char *buf,
+			       size_t nbytes, loff_t off)
+{
+	return ioband_write(of, buf, ioband_parse_v2) ?: nbytes;
+}
+
+static u64 ioband_prfill_v1(struct seq_file *sf, struct blkg_policy_data *pd,
+			    int file)
+{
+	struct ioband_dir *dir = &pd_to_grp(pd)->dir[file / IOBAND_NR_UNITS];
+	u64 limit = READ_ONCE(dir->limit[file % IOBAND_NR_UNITS]);
+
+	return limit == U64_MAX ? 0 : __blkg_prfill_u64(sf, pd, limit);
+}
+
+static int ioband_show_v1(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_v1,
+			  &blkcg_policy_ioband, seq_cft(sf)->private, false);
+	return 0;
+}
+
+static void ioband_show_pair(struct seq_file *sf, const char *key, u64 limit)
+{
+	if (limit == U64_MAX)
+		seq_printf(sf, " %s=max", key);
+	else
+		seq_printf(sf, " %s=%llu", key, limit);
+}
+
+static u64 ioband_prfill_v2(struct seq_file *sf, struct blkg_policy_data *pd,
+			    int unused)
+{
+	const char *dname = blkg_dev_name(pd_to_blkg(pd));
+	u64 limit[2][IOBAND_NR_UNITS];
+	bool any = false;
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			limit[rw][unit] =
+				READ_ONCE(pd_to_grp(pd)->dir[rw].limit[unit]);
+			any |= limit[rw][unit] != U64_MAX;
+		}
+	}
+	if (!dname || !any)
+		return 0;
+	seq_puts(sf, dname);
+	ioband_show_pair(sf, "rbps", limit[READ][IOBAND_BYTES]);
+	ioband_show_pair(sf, "wbps", limit[WRITE][IOBAND_BYTES]);
+	ioband_show_pair(sf, "riops", limit[READ][IOBAND_IOS]);
+	ioband_show_pair(sf, "wiops", limit[WRITE][IOBAND_IOS]);
+	seq_putc(sf, '\n');
+	return 0;
+}
+
+static int ioband_show_v2(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_v2,
+			  &blkcg_policy_ioband, 0, false);
+	return 0;
+}
+
+#define IOBAND_V1_LIMIT(_name, rw, unit) {				\
+	.name = "throttle." _name,					\
+	.private = IOBAND_FILE(rw, unit),				\
+	.seq_show = ioband_show_v1,					\
+	.write = ioband_write_v1,					\
+}
+
+#define IOBAND_V1_STAT(_name, unit, show) {				\
+	.name = "throttle." _name,					\
+	.private = unit,						\
+	.seq_show = show,						\
+}
+
+struct cftype ioband_legacy_files[] = {
+	IOBAND_V1_LIMIT("read_bps_device", READ, IOBAND_BYTES),
+	IOBAND_V1_LIMIT("write_bps_device", WRITE, IOBAND_BYTES),
+	IOBAND_V1_LIMIT("read_iops_device", READ, IOBAND_IOS),
+	IOBAND_V1_LIMIT("write_iops_device", WRITE, IOBAND_IOS),
+	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
+		       ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("io_serviced", IOBAND_IOS, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS,
+		       ioband_print_rwstat_recursive),
+	{ }	/* terminate */
+};
+
+struct cftype ioband_files[] = {
+	{
+		.name = "max",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = ioband_show_v2,
+		.write = ioband_write_v2,
+	},
+	{ }	/* terminate */
+};

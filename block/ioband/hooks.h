@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_HOOKS_H
+#define IOBAND_HOOKS_H
+
+#include <linux/blk_types.h>
+#include <linux/jump_label.h>
+
+/*
+ * What the rest of the block layer calls, in the order a bio and a disk meet
+ * it.  Everything else of ioband is behind ioband.h.
+ */
+
+struct gendisk;
+
+#ifdef CONFIG_BLK_CGROUP_IOBAND
+
+/* True from the first rule on any device on, until the last such device goes. */
+DECLARE_STATIC_KEY_FALSE(ioband_key);
+
+bool ioband_owns_files(void);
+bool __ioband_bio(struct bio *bio);
+void __ioband_done_bio(struct bio *bio);
+void ioband_cancel_bios(struct gendisk *disk);
+void ioband_exit_disk(struct gendisk *disk);
+
+/**
+ * ioband_bio - pass a bio through the caps of its group
+ * @bio: bio that is about to enter the queue of its device, or the remainder
+ *	 of a split
+ *
+ * Context: process context, before bio_queue_enter().  Never sleeps.
+ * Return: true if ioband keeps @bio and submits it later; the caller must not
+ *	   touch it again.
+ */
+static inline bool ioband_bio(struct bio *bio)
+{
+	return static_branch_unlikely(&ioband_key) && __ioband_bio(bio);
+}
+
+/**
+ * ioband_done_bio - note that a bio has completed
+ * @bio: bio in bio_endio() that still has its blkg
+ *
+ * Context: any, hard interrupt included.
+ */
+static inline void ioband_done_bio(struct bio *bio)
+{
+	if (static_branch_unlikely(&ioband_key) &&
+	    bio_flagged(bio, BIO_BPS_THROTTLED))
+		__ioband_done_bio(bio);
+}
+
+#else /* CONFIG_BLK_CGROUP_IOBAND */
+
+static inline bool ioband_owns_files(void) { return false; }
+static inline bool ioband_bio(struct bio *bio) { return false; }
+static inline void ioband_done_bio(struct bio *bio) { }
+static inline void ioband_cancel_bios(struct gendisk *disk) { }
+static inline void ioband_exit_disk(struct gendisk *disk) { }
+
+#endif /* CONFIG_BLK_CGROUP_IOBAND */
+
+#endif /* IOBAND_HOOKS_H */

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_H
+#define IOBAND_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/hrtimer.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/workqueue.h>
+
+#include "../blk-cgroup.h"
+#include "../blk-cgroup-rwstat.h"
+#include "hooks.h"
+#include "rate.h"
+
+/*
+ * The map of ioband.  A bio travels charge.c, queue.c, dispatch.c, complete.c;
+ * rules come in through files.c and rule.c; policy.c has the essay.
+ *
+ * Lock order, outermost first:
+ *
+ *	q->rq_qos_mutex		serialises rule writes on one device
+ *	q->blkcg_mutex
+ *	q->queue_lock		the blkg tree: grp->dir[].lim and .up change here
+ *	blkcg->lock
+ *	dev->lock		leaf, irqs off: everything that waits
+ *
+ * Invariants:
+ *
+ *  I1	A bio is in exactly one place: with its submitter, in one group's fifo,
+ *	in one CPU's released list, or below us.  All moves between ours are under
+ *	dev->lock.
+ *  I2	A bio in a fifo or a released list keeps its reference on its blkg, and
+ *	that one on its parents: every group that a waiting bio can meet exists.
+ *  I3	Nothing is held on a device once dev->dead is set.
+ *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
+ *	over by exchanging it for IOBAND_TIME_MAX, so that whoever still sees the
+ *	old rule cannot charge it, and asks again under dev->lock.
+ *  I5	A non-empty fifo has its source in the ready tree of its gate; a gate with
+ *	something ready is in the ready tree of the gate above if its own limits
+ *	let the head go now, else in dev->timed, keyed by when they will.
+ *  I6	What a bio pays, it pays at all its gates or at none.
+ */
+
+struct ioband_dev;
+
+enum ioband_unit {
+	IOBAND_BYTES,
+	IOBAND_IOS,
+	IOBAND_NR_UNITS,
+};
+
+/* per CPU and rule: what this CPU has paid for and not used yet */
+struct ioband_reserve {
+	u64			left[IOBAND_NR_UNITS];	/* units in hand */
+	u64			rem[IOBAND_NR_UNITS];	/* see ioband_cost() */
+	s64			paid[IOBAND_NR_UNITS];	/* of the last take, ns */
+};
+
+struct ioband_bucket {
+	struct ioband_rate	rate;
+	atomic64_t		tat;
+	u64			rem;	/* dev->lock, see ioband_cost() */
+};
+
+/* per group, device and direction: the limits of one gate; I4, RCU */
+struct ioband_rule {
+	struct ioband_bucket	bucket[IOBAND_NR_UNITS];
+	struct ioband_reserve __percpu *reserve;
+	s64			since;	/* earlier arrivals: TAT knows of them */
+	struct rcu_head		rcu;
+};
+
+/* something that waits in a tree: see I5 */
+struct ioband_ent {
+	struct rb_node		node;	/* in parent->ready or in dev->timed */
+	u64			key;	/* start tag there, or time here */
+	u64			tag;	/* start tag of the next I/O, ns at parent */
+	struct ioband_ent	*parent;
+	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
+	u64			vtime;	/* gates: start tag of the last to go */
+	enum {
+		IOBAND_SOURCE,		/* the fifo of a group */
+		IOBAND_GATE,		/* the rule of a group */
+		IOBAND_TOP,		/* the device */
+		IOBAND_DEBT,		/* a group's end of delay */
+	}			kind : 8;
+	enum {
+		IOBAND_IDLE,
+		IOBAND_READY,
+		IOBAND_TIMED,
+	}			state : 8;
+};
+
+/* per group, device and direction */
+struct ioband_dir {
+	struct ioband_grp	*grp;	/* whose dir[] we are in */
+
+	/* what every bio reads; changes under queue_lock and dev->lock */
+	struct ioband_rule __rcu *rule;
+	struct ioband_grp	*lim;	/* the nearest gate: us or above */
+	struct ioband_grp	*up;	/* the next one above us */
+
+	/* what waits: dev->lock */
+	struct ioband_ent	gate;
+	struct ioband_ent	source;
+	struct bio_list		fifo;
+	struct list_head	active;	/* in dev->active[] while fifo has bios */
+	unsigned int		held;	/* bios in fifo */
+	s64			held_since;
+	s64			held_ns;	/* total, of earlier times */
+	u64			nr_throttled;	/* bios ever held */
+
+	/* what the bio being dispatched pays here: dev->lock */
+	struct {
+		s64		cost;
+		u64		rem;
+	} bill[IOBAND_NR_UNITS];
+
+	/* as written by the user, U64_MAX for none: queue_lock */
+	u64			limit[IOBAND_NR_UNITS];
+};
+
+/* per CPU and group: the v1 statistics */
+struct ioband_stat {
+	struct u64_stats_sync	sync;
+	u64_stats_t		cnt[IOBAND_NR_UNITS][BLKG_RWSTAT_NR];
+};
+
+/* per group and device */
+struct ioband_grp {
+	struct blkg_policy_data	pd;	/* first */
+	struct ioband_dev	*dev;
+	struct ioband_stat __percpu *stat;
+	struct ioband_dir	dir[2];	/* READ, WRITE */
+
+	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
+	bool			offline;	/* dev->lock: no more delays */
+};
+
+/* per CPU and device: bios on their way out */
+struct ioband_out {
+	struct ioband_dev	*dev;
+	struct bio_list		bios;	/* dev->lock */
+	struct work_struct	work;
+};
+
+/* per device that has or had a rule */
+struct ioband_dev {
+	struct request_queue	*q;
+	struct ioband_out __percpu *out;
+
+	spinlock_t		lock;
+	bool			dead;
+	struct rb_root_cached	timed;	/* gates and debts by time */
+	struct ioband_ent	top[2];
+	struct list_head	active[2];	/* dirs with a non-empty fifo */
+	s64			armed;	/* when the timer fires, else S64_MAX */
+	struct hrtimer		timer;
+	struct work_struct	work;
+};
+
+extern struct blkcg_policy blkcg_policy_ioband;
+extern struct workqueue_struct *ioband_wq;
+
+static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct ioband_grp, pd) : NULL;
+}
+
+static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
+{
+	return pd_to_grp(blkg_to_pd(blkg, &blkcg_policy_ioband));
+}
+
+/*
+ * The group whose limits bind this one too: on the default hierarchy its parent
+ * if that has our data yet, on v1 none.
+ */
+static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
+{
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return NULL;
+	return blkg_to_grp(pd_to_blkg(&grp->pd)->parent);
+}
+
+static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
+{
+	return rcu_dereference_protected(gate->rule,
+					 lockdep_is_held(&gate->grp->dev->lock));
+}
+
+/* gates a bio of @grp passes in direction @rw, from its own up; queue_lock or dev->lock */
+#define ioband_for_each_gate(gate, grp, rw)				\
+	for ((gate) = (grp)->dir[rw].lim; (gate);			\
+	     (gate) = (gate)->dir[rw].up)
+
+/*
+ * While it is held a bio says here when it came and on which CPU, to go out
+ * from there: nobody below has seen it yet.
+ */
+static inline void ioband_stamp(struct bio *bio, s64 now, unsigned int cpu)
+{
+	bio->issue_time_ns = now;
+	bio->bi_iocost_cost = cpu;
+}
+
+static inline void ioband_unstamp(struct bio *bio)
+{
+	bio->bi_iocost_cost = 0;
+}
+
+static inline unsigned int ioband_cpu(const struct bio *bio)
+{
+	return bio->bi_iocost_cost;
+}
+
+static inline s64 ioband_arrival(const struct bio *bio)
+{
+	return bio->issue_time_ns;
+}
+
+/**
+ * ioband_units - what a bio counts for
+ * @bio:	the bio
+ * @unit:	bytes or I/Os
+ *
+ * Bytes count once for a bio, however it is split, I/Os for each piece.
+ *
+ * Return: units, 0 if this limit does not concern @bio.
+ */
+static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
+{
+	if (unit == IOBAND_IOS)
+		return 1;
+	if (bio_flagged(bio, BIO_BPS_THROTTLED))
+		return 0;
+	/* no data moves: count the command as a sector, as mainline does */
+	if (bio_op(bio) == REQ_OP_DISCARD)
+		return SECTOR_SIZE;
+	return bio->bi_iter.bi_size;
+}
+
+/* charge.c */
+bool ioband_pay(struct ioband_grp *grp, struct bio *bio, s64 now);
+s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
+s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
+
+/* queue.c */
+void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now);
+struct bio *ioband_unhold(struct ioband_grp *grp, int rw, s64 now);
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now);
+void ioband_attach(struct ioband_grp *grp, int rw, s64 now);
+void ioband_detach(struct ioband_grp *grp, int rw);
+void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
+void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
+void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
+struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
+struct bio *ioband_gate_head(struct ioband_dir *gate);
+
+/* dispatch.c */
+void ioband_kick(struct ioband_dev *dev, s64 now);
+void ioband_delay(struct ioband_grp *grp, s64 until, s64 cost, s64 now);
+void ioband_undelay(struct ioband_grp *grp);
+struct ioband_dev *ioband_dev_alloc(struct request_queue *q);
+void ioband_dev_free(struct ioband_dev *dev);
+
+/* rule.c */
+struct ioband_rule *ioband_rule_alloc(void);
+void ioband_rule_free(struct ioband_rule *rule);
+void ioband_set_limits(struct ioband_grp *grp, int rw,
+		       const u64 limit[IOBAND_NR_UNITS],
+		       struct ioband_rule **spare);
+void ioband_link(struct ioband_grp *grp, int rw);
+
+/* policy.c */
+int ioband_activate(struct gendisk *disk);
+void ioband_activated(struct gendisk *disk);
+
+/* files.c */
+extern struct cftype ioband_files[];
+extern struct cftype ioband_legacy_files[];
+
+/* stat.c */
+void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
+void ioband_reset_stats(struct blkg_policy_data *pd);
+int ioband_print_rwstat(struct seq_file *sf, void *v);
+int ioband_print_rwstat_recursive(struct seq_file *sf, void *v);
+
+/* debugfs.c */
+#ifdef CONFIG_BLK_DEBUG_FS
+void ioband_debugfs_register(struct gendisk *disk);
+#else
+static inline void ioband_debugfs_register(struct gendisk *disk) { }
+#endif
+
+#endif /* IOBAND_H */

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ioband - one cgroup policy for block I/O
+ *
+ * The problem.  An administrator wants to say "this group gets at most 3 MiB/s of
+ * that disk" and have exactly that, whatever the device, the scheduler and the
+ * size of the I/O; and nobody else may notice.
+ *
+ * The model.  A limit is a virtual clock, see rate.h.  A group with limits on a
+ * device and direction is a gate.  On the default hierarchy a bio passes the
+ * gates of its group and of all above it; on v1 the one of its group.  It pays at
+ * all of them or at none.
+ *
+ *	submit_bio_noacct()
+ *	    |
+ *	charge.c	enough at every gate, and nobody waits there: go on
+ *	    |		else
+ *	queue.c		wait in the group's fifo; gates take the groups below
+ *	    |		them in turn
+ *	dispatch.c	a timer, set to when the first may go; submitted from the
+ *	    |		CPU it came from
+ *	complete.c
+ *
+ * A bio is held before it enters the queue: it has no tag, no queue reference
+ * and no lock, so nothing but its group waits for it.  Those that others would
+ * wait for (metadata, swap, writeback that somebody waits for) pass at once, and
+ * the group owes.
+ *
+ * Example, default hierarchy: A has wbps=2097152, its children B and C write as
+ * much as they can, C has wbps=1572864.  Gates are A and C.  B's bios wait at A,
+ * C's at C first.  A takes B and C in turn, so each gets 1 MiB/s.  B stops: C
+ * goes on at its own 1.5 MiB/s, and A lets half a MiB/s go unused.
+ *
+ * Lifetimes.  A device's ioband_dev comes with its first rule and goes with the
+ * disk.  Groups are blkg policy data.  A removed group keeps its rule for the
+ * bios that it still has waiting, which keep it alive (I2).
+ *
+ * Not goals: scheduling inside the device, latency targets, a hierarchy of our
+ * own, user space helpers.
+ */
+#include <linux/blkdev.h>
+#include <linux/init.h>
+#include <linux/kstrtox.h>
+#include <linux/slab.h>
+
+#include "ioband.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/ioband.h>
+
+DEFINE_STATIC_KEY_FALSE(ioband_key);
+
+static bool ioband_on __ro_after_init = true;
+
+static int __init ioband_setup(char *str)
+{
+	return !kstrtobool(str, &ioband_on);
+}
+__setup("ioband=", ioband_setup);
+
+/**
+ * ioband_owns_files - who registers the files that two controllers have?
+ *
+ * Context: from initcalls on.
+ * Return: true unless booted with ioband=off.
+ */
+bool ioband_owns_files(void)
+{
+	return ioband_on;
+}
+
+static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
+{
+	dir->grp = grp;
+	dir->gate.kind = IOBAND_GATE;
+	dir->gate.ready = RB_ROOT_CACHED;
+	dir->source.kind = IOBAND_SOURCE;
+	bio_list_init(&dir->fifo);
+	INIT_LIST_HEAD(&dir->active);
+	dir->limit[IOBAND_BYTES] = U64_MAX;
+	dir->limit[IOBAND_IOS] = U64_MAX;
+}
+
+static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
+						struct blkcg *blkcg, gfp_t gfp)
+{
+	struct ioband_grp *grp;
+	int cpu;
+
+	grp = kzalloc_node(sizeof(*grp), gfp, disk->node_id);
+	if (!grp)
+		return NULL;
+	grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
+	if (!grp->stat) {
+		kfree(grp);
+		return NULL;
+	}
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_dir_init(grp, &grp->dir[rw]);
+	grp->debt.kind = IOBAND_DEBT;
+	return &grp->pd;
+}
+
+static void ioband_pd_init(struct blkg_policy_data *pd)
+{
+	pd_to_grp(pd)->dev = pd_to_blkg(pd)->q->ioband;
+}
+
+static void ioband_pd_online(struct blkg_policy_data *pd)
+{
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_link(pd_to_grp(pd), rw);
+}
+
+static void ioband_pd_offline(struct blkg_policy_data *pd)
+{
+	ioband_undelay(pd_to_grp(pd));
+}
+
+static void ioband_grp_free(struct rcu_head *rcu)
+{
+	struct blkg_policy_data *pd =
+		container_of(rcu, struct blkg_policy_data, rcu_head);
+	struct ioband_grp *grp = pd_to_grp(pd);
+
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
+	free_percpu(grp->stat);
+	kfree(grp);
+}
+
+static void ioband_pd_free(struct blkg_policy_data *pd)
+{
+	call_rcu(&pd->rcu_head, ioband_grp_free);
+}
+
+struct blkcg_policy blkcg_policy_ioband = {
+	.dfl_cftypes		= ioband_files,
+	.legacy_cftypes		= ioband_legacy_files,
+
+	.pd_alloc_fn		= ioband_pd_alloc,
+	.pd_init_fn		= ioband_pd_init,
+	.pd_online_fn		= ioband_pd_online,
+	.pd_offline_fn		= ioband_pd_offline,
+	.pd_free_fn		= ioband_pd_free,
+	.pd_reset_stats_fn	= ioband_reset_stats,
+	.pd_stat_fn		= ioband_print_stat,
+};
+
+/**
+ * ioband_activate - get a device ready for rules
+ * @disk:	the disk
+ *
+ * Context: may sleep; rq_qos_mutex held.
+ * Return: 1 if this made it so, 0 if it was so, or -errno.
+ */
+int ioband_activate(struct gendisk *disk)
+{
+	struct request_queue *q = disk->queue;
+	struct ioband_dev *dev;
+	int ret;
+
+	lockdep_assert_held(&q->rq_qos_mutex);
+	if (q->ioband)
+		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -EOPNOTSUPP;
+
+	dev = ioband_dev_alloc(q);
+	if (!dev)
+		return -ENOMEM;
+	/* pd_init copies it into the groups, and bios look only there */
+	q->ioband = dev;
+	ret = blkcg_activate_policy(disk, &blkcg_policy_ioband);
+	if (ret) {
+		q->ioband = NULL;
+		ioband_dev_free(dev);
+		return ret;
+	}
+	return 1;
+}
+
+/**
+ * ioband_activated - the part of ioband_activate() that wants no locks held
+ * @disk:	the disk, with a reference
+ *
+ * Context: may sleep.
+ */
+void ioband_activated(struct gendisk *disk)
+{
+	static_branch_inc(&ioband_key);
+	ioband_debugfs_register(disk);
+}
+
+/**
+ * ioband_exit_disk - undo ioband_activate()
+ * @disk:	a disk whose blkgs are gone
+ *
+ * Context: may sleep.
+ */
+void ioband_exit_disk(struct gendisk *disk)
+{
+	struct ioband_dev *dev = disk->queue->ioband;
+
+	if (!dev)
+		return;
+	disk->queue->ioband = NULL;
+	ioband_dev_free(dev);
+	static_branch_dec(&ioband_key);
+}
+
+static int __init ioband_init(void)
+{
+	if (!ioband_on)
+		return 0;
+	ioband_wq = alloc_workqueue("ioband", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
+	if (!ioband_wq)
+		panic("Failed to create ioband workqueue\n");
+	return blkcg_policy_register(&blkcg_policy_ioband);
+}
+module_init(ioband_init);

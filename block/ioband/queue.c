@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where held bios wait: the fifos of the groups, and the trees that say whose
+ * turn it is.
+ *
+ * For each direction the sources (fifos) and gates (rules) of a device form a
+ * tree under the device's top.  An entity that could go, as far as it and those
+ * below it know, is in the ready tree of its parent, sorted by start tag; a gate
+ * whose own limits make its head wait is in dev->timed instead.  So an event
+ * costs a few tree operations however many groups wait: a release moves only the
+ * TATs on its own path, and passing time only makes more entities ready.
+ *
+ * Siblings that wait for the same gate take turns by start-time fair queueing:
+ * the one with the least start tag goes and its tag advances by what it used of
+ * the gate's time.  A newcomer starts at the tag of the last that went, so that
+ * a deep queue cannot keep a shallow one out.
+ */
+#include "ioband.h"
+
+static struct ioband_dir *ent_to_gate(struct ioband_ent *ent)
+{
+	return container_of(ent, struct ioband_dir, gate);
+}
+
+static struct ioband_dir *ent_to_source(struct ioband_ent *ent)
+{
+	return container_of(ent, struct ioband_dir, source);
+}
+
+static struct ioband_ent *ioband_first(const struct rb_root_cached *root)
+{
+	return rb_entry_safe(rb_first_cached(root), struct ioband_ent, node);
+}
+
+static bool ioband_before(struct rb_node *a, const struct rb_node *b)
+{
+	return (s64)(rb_entry(a, struct ioband_ent, node)->key -
+		     rb_entry(b, struct ioband_ent, node)->key) < 0;
+}
+
+/* The bio that goes next from @ent, if any. */
+static struct bio *ioband_head(struct ioband_ent *ent)
+{
+	while (ent && ent->kind != IOBAND_SOURCE)
+		ent = ioband_first(&ent->ready);
+	return ent ? bio_list_peek(&ent_to_source(ent)->fifo) : NULL;
+}
+
+struct bio *ioband_gate_head(struct ioband_dir *gate)
+{
+	return ioband_head(&gate->gate);
+}
+
+static void ioband_remove(struct ioband_dev *dev, struct ioband_ent *ent)
+{
+	if (ent->state == IOBAND_READY)
+		rb_erase_cached(&ent->node, &ent->parent->ready);
+	else if (ent->state == IOBAND_TIMED)
+		rb_erase_cached(&ent->node, &dev->timed);
+	ent->state = IOBAND_IDLE;
+}
+
+static void ioband_ready(struct ioband_ent *ent)
+{
+	struct ioband_ent *parent = ent->parent;
+
+	/* who was away claims nothing for that time */
+	if ((s64)(parent->vtime - ent->tag) > 0)
+		ent->tag = parent->vtime;
+	ent->key = ent->tag;
+	rb_add_cached(&ent->node, &parent->ready, ioband_before);
+	ent->state = IOBAND_READY;
+}
+
+/**
+ * ioband_time - have something happen at a time
+ * @dev:	the device
+ * @ent:	an entity that is in no tree, or in dev->timed
+ * @when:	ns
+ *
+ * Context: dev->lock held; the caller arms the timer, see ioband_kick().
+ */
+void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when)
+{
+	ioband_remove(dev, ent);
+	ent->key = when;
+	rb_add_cached(&ent->node, &dev->timed, ioband_before);
+	ent->state = IOBAND_TIMED;
+}
+
+/**
+ * ioband_untime - undo ioband_time()
+ * @dev:	the device
+ * @ent:	the entity, wherever it is
+ *
+ * Context: dev->lock held.
+ */
+void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
+{
+	ioband_remove(dev, ent);
+}
+
+/**
+ * ioband_place - put an entity, and those above, where they belong
+ * @dev:	the device
+ * @ent:	a source or gate whose head or limits may have changed
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
+{
+	lockdep_assert_held(&dev->lock);
+
+	while (ent->kind != IOBAND_TOP) {
+		struct ioband_ent *parent = ent->parent;
+		struct ioband_ent *first = ioband_first(&parent->ready);
+		struct bio *bio;
+		s64 when = now;
+
+		ioband_remove(dev, ent);
+		bio = ioband_head(ent);
+		if (bio && ent->kind == IOBAND_GATE)
+			when = ioband_bio_when(ent_to_gate(ent), bio);
+		if (bio && when <= now)
+			ioband_ready(ent);
+		else if (bio)
+			ioband_time(dev, ent, when);
+
+		/* those above look at the head only */
+		if (first != ent && ioband_first(&parent->ready) == first &&
+		    parent->state != IOBAND_IDLE)
+			break;
+		ent = parent;
+	}
+}
+
+/**
+ * ioband_attach - let a group's held bios take part
+ * @grp:	the group
+ * @rw:		READ or WRITE
+ * @now:	ns
+ *
+ * Finds the way up through the gates there are now.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_attach(struct ioband_grp *grp, int rw, s64 now)
+{
+	struct ioband_ent *top = &grp->dev->top[rw];
+	struct ioband_ent *ent = &grp->dir[rw].source;
+	struct ioband_grp *gate;
+
+	ioband_for_each_gate(gate, grp, rw) {
+		ent->parent = &gate->dir[rw].gate;
+		ent = ent->parent;
+	}
+	ent->parent = top;
+	ioband_place(grp->dev, &grp->dir[rw].source, now);
+}
+
+/**
+ * ioband_detach - take a group's held bios, and the gates above, out of the trees
+ * @grp:	the group
+ * @rw:		READ or WRITE
+ *
+ * Siblings lose their gates too, so the caller does it to all that are active,
+ * and to all of them ioband_attach() if they are to go on.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_detach(struct ioband_grp *grp, int rw)
+{
+	struct ioband_ent *ent = &grp->dir[rw].source;
+
+	for (; ent->kind != IOBAND_TOP; ent = ent->parent)
+		ioband_remove(grp->dev, ent);
+}
+
+/**
+ * ioband_hold - keep a bio until its caps let it go
+ * @grp:	its group
+ * @bio:	the bio, stamped
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	int rw = bio_data_dir(bio);
+	struct ioband_dir *dir = &grp->dir[rw];
+
+	bio_list_add(&dir->fifo, bio);
+	dir->nr_throttled++;
+	if (dir->held++)
+		return;
+	dir->held_since = now;
+	list_add_tail(&dir->active, &grp->dev->active[rw]);
+	ioband_attach(grp, rw, now);
+	ioband_kick(grp->dev, now);
+}
+
+/**
+ * ioband_unhold - take the first bio out of a group's fifo
+ * @grp:	a group with held bios
+ * @rw:		READ or WRITE
+ * @now:	ns
+ *
+ * The caller sees to the trees.
+ *
+ * Context: dev->lock held.
+ * Return: the bio.
+ */
+struct bio *ioband_unhold(struct ioband_grp *grp, int rw, s64 now)
+{
+	struct ioband_dir *dir = &grp->dir[rw];
+
+	if (!--dir->held) {
+		dir->held_ns += now - dir->held_since;
+		list_del_init(&dir->active);
+	}
+	return bio_list_pop(&dir->fifo);
+}
+
+/* Advance the start tags from a source up to the top by what @bio uses. */
+static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
+			   struct bio *bio)
+{
+	for (; ent->kind != IOBAND_TOP; ent = ent->parent) {
+		struct ioband_ent *parent = ent->parent;
+
+		ioband_remove(dev, ent);
+		parent->vtime = ent->tag;
+		if (parent->kind == IOBAND_GATE)
+			ent->tag += ioband_bio_share(ent_to_gate(parent), bio);
+		else
+			ent->tag++;
+	}
+}
+
+/**
+ * ioband_next - take the next bio that may go
+ * @dev:	the device
+ * @rw:		READ or WRITE
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: a bio that has paid at all its gates, or NULL.
+ */
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now)
+{
+	for (;;) {
+		struct ioband_ent *ent = ioband_first(&dev->top[rw].ready);
+		struct ioband_grp *grp;
+		struct bio *bio;
+
+		if (!ent)
+			return NULL;
+		while (ent->kind == IOBAND_GATE)
+			ent = ioband_first(&ent->ready);
+		grp = ent_to_source(ent)->grp;
+		bio = bio_list_peek(&ent_to_source(ent)->fifo);
+
+		/* debts and the fast path may have been here meanwhile */
+		if (!ioband_pay(grp, bio, now)) {
+			ioband_place(dev, ent->parent, now);
+			continue;
+		}
+		ioband_advance(dev, ent, bio);
+		ioband_unhold(grp, rw, now);
+		ioband_place(dev, ent, now);
+		return bio;
+	}
+}
+
+/**
+ * ioband_expire - take an entity whose time has come
+ * @dev:	the device
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: an entity that is in no tree any more, or NULL.
+ */
+struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_ent *ent = ioband_first(&dev->timed);
+
+	if (!ent || (s64)ent->key > now)
+		return NULL;
+	ioband_remove(dev, ent);
+	return ent;
+}

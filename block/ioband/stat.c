@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a group did and how it waited: io.stat on v2, the throttle statistics
+ * files on v1.
+ */
+#include <linux/ktime.h>
+#include <linux/percpu.h>
+#include <linux/seq_file.h>
+
+#include "ioband.h"
+
+/* ns with at least one bio held, and bios ever held, in both directions */
+static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
+			    u64 *nr_throttled, u64 *held_ns)
+{
+	s64 now;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	now = ktime_get_ns();
+	*held = 0;
+	*nr_throttled = 0;
+	*held_ns = 0;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		*held += dir->held;
+		*nr_throttled += dir->nr_throttled;
+		*held_ns += dir->held_ns;
+		if (dir->held)
+			*held_ns += now - dir->held_since;
+	}
+}
+
+/**
+ * ioband_print_stat - append ioband's keys to a line of io.stat
+ * @pd:	the group
+ * @sf:	io.stat
+ *
+ * Only behind mainline's keys: some readers choke on a line that has others
+ * and not those.
+ *
+ * Context: blkcg->lock held, irqs off.
+ */
+void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
+{
+	struct blkg_iostat *cur = &pd_to_blkg(pd)->iostat.cur;
+	struct ioband_grp *grp = pd_to_grp(pd);
+	u64 nr_throttled, held_ns;
+	unsigned int held;
+
+	ioband_held_sum(grp, &held, &nr_throttled, &held_ns);
+	if (!nr_throttled || !(cur->ios[BLKG_IOSTAT_READ] ||
+			       cur->ios[BLKG_IOSTAT_WRITE]))
+		return;
+	seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
+		   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+}
+
+static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
+			      struct blkg_rwstat_sample *sum)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
+		u64 cnt[BLKG_RWSTAT_NR];
+		unsigned int seq;
+
+		do {
+			seq = u64_stats_fetch_begin(&stat->sync);
+			for (int i = 0; i < BLKG_RWSTAT_NR; i++)
+				cnt[i] = u64_stats_read(&stat->cnt[unit][i]);
+		} while (u64_stats_fetch_retry(&stat->sync, seq));
+		for (int i = 0; i < BLKG_RWSTAT_NR; i++)
+			sum->cnt[i] += cnt[i];
+	}
+}
+
+static u64 ioband_prfill_rwstat(struct seq_file *sf,
+				struct blkg_policy_data *pd, int unit)
+{
+	struct blkg_rwstat_sample sum = { };
+
+	ioband_add_rwstat(pd_to_grp(pd), unit, &sum);
+	return __blkg_prfill_rwstat(sf, pd, &sum);
+}
+
+static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
+					  struct blkg_policy_data *pd, int unit)
+{
+	struct blkg_rwstat_sample sum = { };
+	struct cgroup_subsys_state *pos;
+	struct blkcg_gq *blkg;
+
+	blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(pd))
+		if (data_race(blkg->online) && blkg_to_grp(blkg))
+			ioband_add_rwstat(blkg_to_grp(blkg), unit, &sum);
+	return __blkg_prfill_rwstat(sf, pd, &sum);
+}
+
+/* blkio.throttle.io_service_bytes and io_serviced; private is the unit */
+int ioband_print_rwstat(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
+			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
+	return 0;
+}
+
+/* the same with all groups below */
+int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)),
+			  ioband_prfill_rwstat_recursive,
+			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
+	return 0;
+}
+
+/**
+ * ioband_reset_stats - blkio.reset_stats
+ * @pd:	the group
+ *
+ * What other CPUs count at this moment may survive, as with mainline.
+ *
+ * Context: blkcg->lock held.
+ */
+void ioband_reset_stats(struct blkg_policy_data *pd)
+{
+	struct ioband_grp *grp = pd_to_grp(pd);
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
+
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			for (int i = 0; i < BLKG_RWSTAT_NR; i++)
+				u64_stats_set(&stat->cnt[unit][i], 0);
+	}
+}

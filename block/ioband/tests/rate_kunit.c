@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What rate.h promises, in tables and over long sequences.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "../rate.h"
+
+#define SEC	((s64)NSEC_PER_SEC)
+#define MS	((s64)NSEC_PER_MSEC)
+
+static struct ioband_rate bps(u64 per_sec)
+{
+	struct ioband_rate r;
+
+	/* one CPU and no batches: the plain contract */
+	ioband_rate_init(&r, per_sec, IOBAND_BURST_BYTES, U32_MAX, 1);
+	return r;
+}
+
+static struct ioband_rate iops(u64 per_sec)
+{
+	struct ioband_rate r;
+
+	ioband_rate_init(&r, per_sec, IOBAND_BURST_IOS, U32_MAX, 1);
+	return r;
+}
+
+static void rate_cost(struct kunit *test)
+{
+	static const struct {
+		u64 per_sec;
+		u64 units;
+		s64 cost;
+	} table[] = {
+		{ SZ_1M,	SZ_64K,		62500000 },
+		{ 8192,		1,		122070 },
+		{ 3,		1,		333333333 },
+		{ 1,		1,		SEC },
+		{ 1,		U32_MAX,	4294967295 * SEC },
+		{ 1,		1ULL << 33,	IOBAND_TIME_MAX },
+		{ 10000000000,	4096,		409 },
+		{ 1ULL << 62,	U32_MAX,	0 },
+		{ 5,		0,		0 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		u64 rem = 0;
+
+		KUNIT_EXPECT_EQ_MSG(test, table[i].cost,
+				    ioband_cost(table[i].per_sec, table[i].units, &rem),
+				    "row %d", i);
+	}
+}
+
+/* A million costs add up to the exact time, at rates that divide nothing. */
+static void rate_cost_carries(struct kunit *test)
+{
+	static const u64 rates[] = { 3, 8192, 1000003, 9999999967, 1ULL << 40 };
+
+	for (int i = 0; i < ARRAY_SIZE(rates); i++) {
+		const u64 n = 1000000, units = 4097;
+		u64 rem = 0, sum = 0;
+
+		for (u64 k = 0; k < n; k++)
+			sum += ioband_cost(rates[i], units, &rem);
+		KUNIT_EXPECT_EQ(test, sum, mul_u64_u64_div_u64(n * units,
+							       NSEC_PER_SEC, rates[i]));
+	}
+}
+
+static void rate_burst(struct kunit *test)
+{
+	/* 64 KiB, until 5 ms are more; one I/O likewise */
+	KUNIT_EXPECT_EQ(test, bps(SZ_1M).burst, 62500 * (s64)NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, bps(1).burst, 65536 * SEC);
+	KUNIT_EXPECT_EQ(test, bps(1000000000).burst, 5 * MS);
+	KUNIT_EXPECT_EQ(test, iops(1).burst, SEC);
+	KUNIT_EXPECT_EQ(test, iops(1000000).burst, 5 * MS);
+	/* none, the largest that means something, and none again */
+	KUNIT_EXPECT_EQ(test, bps(0).per_sec, 0);
+	KUNIT_EXPECT_EQ(test, bps(1ULL << 63).per_sec, IOBAND_RATE_MAX);
+	KUNIT_EXPECT_EQ(test, bps(U64_MAX).per_sec, 0);
+}
+
+/* What CPUs may reserve is taken out of the burst, whatever their number. */
+static void rate_batch(struct kunit *test)
+{
+	static const unsigned int cpus[] = { 1, 2, 7, 64, 4096 };
+
+	for (int i = 0; i < ARRAY_SIZE(cpus); i++) {
+		struct ioband_rate r;
+		u64 rem = 0;
+
+		ioband_rate_init(&r, 10000000000, IOBAND_BURST_BYTES, 16384, cpus[i]);
+		KUNIT_EXPECT_LE(test, ioband_cost(r.per_sec, r.batch, &rem) * cpus[i],
+				IOBAND_RESERVE_NS);
+		KUNIT_EXPECT_EQ(test, r.burst,
+				5 * MS - (r.batch ? IOBAND_RESERVE_NS : 0));
+		/* too slow for a batch to be worth it */
+		ioband_rate_init(&r, SZ_1M, IOBAND_BURST_BYTES, 16384, cpus[i]);
+		KUNIT_EXPECT_EQ(test, r.batch, 0);
+	}
+}
+
+static void rate_when(struct kunit *test)
+{
+	const s64 now = 100 * SEC, b = 62500000;
+	static const struct {
+		s64 tat, arrival, cost, when;
+	} table[] = {
+		/* idle: up to a burst at once, then what is missing */
+		{  0, 0, 62500000, 0 },
+		{  0, 0, 1000000000, 937500000 },
+		/* all of the burst used up */
+		{  62500000, 0, 62500000, 62500000 },
+		/* the arrival of a large I/O starts its clock */
+		{  -50000000, 20000000, 1000000000, 957500000 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++)
+		KUNIT_EXPECT_EQ_MSG(test, now + table[i].when,
+				    ioband_when(now + table[i].tat,
+						now + table[i].arrival,
+						table[i].cost, b),
+				    "row %d", i);
+	/* the extremes do not wrap */
+	KUNIT_EXPECT_GT(test, ioband_when(IOBAND_TIME_MAX, now, IOBAND_TIME_MAX,
+					  IOBAND_BURST_NS), IOBAND_TIME_MAX);
+	KUNIT_EXPECT_LT(test, ioband_when(-IOBAND_TIME_MAX, S64_MIN, 0,
+					  IOBAND_TIME_MAX), 0);
+}
+
+static void rate_charge(struct kunit *test)
+{
+	const s64 now = 100 * SEC, b = 62500000;
+
+	/* credit beyond the burst is lost, credit of a waiting I/O is used */
+	KUNIT_EXPECT_EQ(test, ioband_charge(0, now, b, b), now + b);
+	KUNIT_EXPECT_EQ(test, ioband_charge(0, now, SEC, b), now + b);
+	KUNIT_EXPECT_EQ(test, ioband_charge(now + SEC, now, 7, b), now + SEC + 7);
+	/* debts saturate */
+	KUNIT_EXPECT_EQ(test, ioband_charge(IOBAND_TIME_MAX - 5, now, 7, b),
+			IOBAND_TIME_MAX);
+	KUNIT_EXPECT_EQ(test, ioband_charge(now, now, IOBAND_TIME_MAX, b),
+			IOBAND_TIME_MAX);
+}
+
+/* 1 MiB at 512 KiB/s, 256 KiB/s after a second: it goes at 3 s less a burst. */
+static void rate_change_waiting(struct kunit *test)
+{
+	const s64 t0 = 100 * SEC;
+	struct ioband_rate from = bps(SZ_512K), to = bps(SZ_256K);
+	u64 rem = 0;
+	s64 tat = ioband_carry_over(t0, t0 + SEC, true, &from, &to);
+
+	KUNIT_EXPECT_EQ(test, t0 + 3 * SEC - to.burst,
+			ioband_when(tat, S64_MIN, ioband_cost(SZ_256K, SZ_1M, &rem),
+				    to.burst));
+}
+
+static void rate_change_idle(struct kunit *test)
+{
+	const s64 now = 100 * SEC;
+	struct ioband_rate slow = bps(SZ_1M), fast = bps(1000000000), none = bps(0);
+
+	/* long idle: a full burst of the new rate and no more */
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(0, now, false, &slow, &fast), now);
+	/* burst used up: nothing in hand under the new rate either */
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(now + fast.burst, now, false, &fast, &slow),
+			now + slow.burst);
+	/* a debt stays the same number of bytes */
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(now + slow.burst + SEC, now, false,
+						&slow, &fast),
+			now + fast.burst + 1048576);
+	/* there and back changes nothing */
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(ioband_carry_over(now + SEC, now, false,
+								  &slow, &fast),
+						now, false, &fast, &slow), now + SEC);
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(0, now, true, &none, &slow), now);
+}
+
+static void rate_change_extremes(struct kunit *test)
+{
+	struct ioband_rate one = bps(1), most = bps(1ULL << 63);
+
+	/* a debt of years at one byte a second, and at once none, and back */
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(IOBAND_TIME_MAX, SEC, false, &one, &most),
+			SEC + most.burst);
+	KUNIT_EXPECT_EQ(test, ioband_carry_over(SEC + most.burst + SEC, SEC, false,
+						&most, &one), IOBAND_TIME_MAX);
+	/* clocks that jump back only make it wait */
+	KUNIT_EXPECT_GT(test, ioband_carry_over(SEC, -SEC, false, &one, &most), -SEC);
+	KUNIT_EXPECT_EQ(test, ioband_scale(S64_MIN / 2, 1ULL << 62, 1), -IOBAND_TIME_MAX);
+	KUNIT_EXPECT_EQ(test, ioband_scale(IOBAND_TIME_MAX, 1, 1ULL << 62), 1);
+}
+
+/* The contract on a random run: never above it, and at the rate while backlogged. */
+static void rate_window(struct kunit *test, struct ioband_rate r, u32 max_units)
+{
+	struct rnd_state rnd;
+	s64 now = 0, tat = 0, least = 0, arrival;
+	u64 rem = 0, total = 0;
+
+	prandom_seed_state(&rnd, 3);
+	for (int i = 0; i < 100000; i++) {
+		u32 units = 1 + prandom_u32_state(&rnd) % max_units;
+		s64 cost = ioband_cost(r.per_sec, units, &rem);
+		s64 bound;
+
+		/* mostly backlogged, at times idle for up to a second */
+		arrival = now;
+		if (!(prandom_u32_state(&rnd) % 1000))
+			arrival = now += prandom_u32_state(&rnd) % NSEC_PER_SEC;
+		now = max(now, ioband_when(tat, arrival, cost, r.burst));
+		tat = ioband_charge(tat, now, cost, r.burst);
+
+		/* what a window that opens with this one may hold by any time */
+		bound = (s64)total - now + max(cost, r.burst);
+		least = i ? min(least, bound) : bound;
+		total += cost;
+		KUNIT_ASSERT_LE(test, (s64)total - now, least);
+	}
+}
+
+static void rate_windows(struct kunit *test)
+{
+	rate_window(test, bps(4096), SZ_4M);
+	rate_window(test, bps(SZ_1M), SZ_4M);
+	rate_window(test, bps(10000000000), SZ_4M);
+	rate_window(test, iops(1), 1);
+	rate_window(test, iops(8192), 1);
+}
+
+static struct kunit_case rate_cases[] = {
+	KUNIT_CASE(rate_cost),
+	KUNIT_CASE(rate_cost_carries),
+	KUNIT_CASE(rate_burst),
+	KUNIT_CASE(rate_batch),
+	KUNIT_CASE(rate_when),
+	KUNIT_CASE(rate_charge),
+	KUNIT_CASE(rate_change_waiting),
+	KUNIT_CASE(rate_change_idle),
+	KUNIT_CASE(rate_change_extremes),
+	KUNIT_CASE(rate_windows),
+	{ }
+};
+
+static struct kunit_suite rate_suite = {
+	.name = "ioband_rate",
+	.test_cases = rate_cases,
+};
+kunit_test_suite(rate_suite);
+
+MODULE_DESCRIPTION("KUnit tests of ioband's arithmetic");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM ioband
+
+#if !defined(_TRACE_IOBAND_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_IOBAND_H
+
+#include <linux/bio.h>
+#include <linux/cgroup.h>
+#include <linux/tracepoint.h>
+
+/*
+ * One event a stage: a bio is admitted or held; a held one is released; all
+ * complete.  "admit" and "release" together are all that a group was given,
+ * each with the time of the decision in ns of CLOCK_MONOTONIC.
+ */
+DECLARE_EVENT_CLASS(ioband_bio,
+
+	TP_PROTO(struct bio *bio, s64 now, s64 arg),
+
+	TP_ARGS(bio, now, arg),
+
+	TP_STRUCT__entry(
+		__field(dev_t,		dev	)
+		__field(u64,		cg	)
+		__field(char,		op	)
+		__field(bool,		piece	)
+		__field(sector_t,	sector	)
+		__field(unsigned int,	bytes	)
+		__field(s64,		now	)
+		__field(s64,		arg	)
+	),
+
+	TP_fast_assign(
+		__entry->dev	= bio_dev(bio);
+		__entry->cg	= cgroup_id(bio_blkcg_css(bio)->cgroup);
+		__entry->op	= op_is_discard(bio->bi_opf) ? 'D' :
+				  op_is_write(bio->bi_opf) ? 'W' : 'R';
+		__entry->piece	= bio_flagged(bio, BIO_BPS_THROTTLED);
+		__entry->sector	= bio->bi_iter.bi_sector;
+		__entry->bytes	= bio->bi_iter.bi_size;
+		__entry->now	= now;
+		__entry->arg	= arg;
+	),
+
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d waited=%lld",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+		  __entry->op, (unsigned long long)__entry->sector,
+		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+);
+
+/* It passes without waiting; debt: although it should have waited. */
+DEFINE_EVENT_PRINT(ioband_bio, ioband_admit,
+
+	TP_PROTO(struct bio *bio, s64 now, s64 arg),
+
+	TP_ARGS(bio, now, arg),
+
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d debt=%lld",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+		  __entry->op, (unsigned long long)__entry->sector,
+		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+);
+
+/* It starts to wait. */
+DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
+
+	TP_PROTO(struct bio *bio, s64 now, s64 arg),
+
+	TP_ARGS(bio, now, arg),
+
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d held=%lld",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+		  __entry->op, (unsigned long long)__entry->sector,
+		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+);
+
+/* It has waited, and goes. */
+DEFINE_EVENT(ioband_bio, ioband_release,
+
+	TP_PROTO(struct bio *bio, s64 now, s64 arg),
+
+	TP_ARGS(bio, now, arg)
+);
+
+/* A bio that was admitted or released is done. */
+DEFINE_EVENT_PRINT(ioband_bio, ioband_complete,
+
+	TP_PROTO(struct bio *bio, s64 now, s64 arg),
+
+	TP_ARGS(bio, now, arg),
+
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d error=%lld",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+		  __entry->op, (unsigned long long)__entry->sector,
+		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+);
+
+#endif /* _TRACE_IOBAND_H */
+
+#include <trace/define_trace.h>
