@@ -66,9 +66,10 @@ static bool ioband_reserve_take(struct ioband_rule *rule,
 				enum ioband_unit unit, u32 units)
 {
 	struct ioband_bucket *b = &rule->bucket[unit];
+	int mode = READ_ONCE(b->mode);
 
-	if (!b->rate.per_sec)
-		return true;
+	if (mode != IOBAND_OPEN)
+		return mode == IOBAND_NONE;
 	if (likely(res->left[unit] >= units)) {
 		res->left[unit] -= units;
 		return true;
@@ -93,19 +94,10 @@ static void ioband_reserve_return(struct ioband_rule *rule,
 	res->left[unit] = b->rate.batch;
 }
 
-static bool ioband_gate_admit(struct ioband_dir *gate, u32 bytes)
+static bool ioband_rule_admit(struct ioband_rule *rule, u32 bytes)
 {
-	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
-	struct ioband_reserve *res;
+	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
 
-	/* A rule that is being taken away binds nobody any more. */
-	if (unlikely(!rule))
-		return true;
-	/* Others wait for this gate: line up with them. */
-	if (unlikely(READ_ONCE(gate->gate.ready.rb_root.rb_node)))
-		return false;
-
-	res = this_cpu_ptr(rule->reserve);
 	if (!ioband_reserve_take(rule, res, IOBAND_BYTES, bytes))
 		return false;
 	if (likely(ioband_reserve_take(rule, res, IOBAND_IOS, 1)))
@@ -114,36 +106,42 @@ static bool ioband_gate_admit(struct ioband_dir *gate, u32 bytes)
 	return false;
 }
 
-static noinline void ioband_gates_return(struct ioband_grp *grp,
-					 struct ioband_grp *end, int rw,
-					 u32 bytes)
+/* Gates on the fast path; who has more takes the slow one. */
+#define IOBAND_FAST_DEPTH	8
+
+/*
+ * Take from the reserves at all gates or at none.  The rules seen are kept for
+ * the way back: a gate may come or go, or change its rule, meanwhile.
+ */
+static bool ioband_admit(struct ioband_grp *gate, int rw, u32 bytes)
 {
-	struct ioband_grp *gate;
-
-	for (gate = grp; gate && gate != end; gate = READ_ONCE(gate->dir[rw].up)) {
-		struct ioband_rule *rule = rcu_dereference_sched(gate->dir[rw].rule);
-		struct ioband_reserve *res;
-
-		if (!rule)
-			continue;
-		res = this_cpu_ptr(rule->reserve);
-		ioband_reserve_return(rule, res, IOBAND_BYTES, bytes);
-		ioband_reserve_return(rule, res, IOBAND_IOS, 1);
-	}
-}
-
-static bool ioband_admit(struct ioband_grp *lim, int rw, u32 bytes)
-{
-	struct ioband_grp *gate;
+	struct ioband_rule *rules[IOBAND_FAST_DEPTH];
+	int nr = 0;
 
 	guard(preempt)();
-	for (gate = lim; gate; gate = READ_ONCE(gate->dir[rw].up)) {
-		if (unlikely(!ioband_gate_admit(&gate->dir[rw], bytes))) {
-			ioband_gates_return(lim, gate, rw, bytes);
-			return false;
-		}
+	for (; gate; gate = READ_ONCE(gate->dir[rw].up)) {
+		struct ioband_dir *dir = &gate->dir[rw];
+		struct ioband_rule *rule = rcu_dereference_sched(dir->rule);
+
+		/* a rule that is being taken away binds nobody any more */
+		if (unlikely(!rule))
+			continue;
+		/* where others wait, line up with them */
+		if (unlikely(READ_ONCE(dir->gate.ready.rb_root.rb_node)) ||
+		    nr == IOBAND_FAST_DEPTH ||
+		    unlikely(!ioband_rule_admit(rule, bytes)))
+			goto undo;
+		rules[nr++] = rule;
 	}
 	return true;
+undo:
+	while (nr--) {
+		struct ioband_reserve *res = this_cpu_ptr(rules[nr]->reserve);
+
+		ioband_reserve_return(rules[nr], res, IOBAND_BYTES, bytes);
+		ioband_reserve_return(rules[nr], res, IOBAND_IOS, 1);
+	}
+	return false;
 }
 
 /* v1 counts here what v2 counts in blk_cgroup_bio_start() */
@@ -167,7 +165,7 @@ static void ioband_account(struct ioband_grp *grp, struct bio *bio)
 	u64_stats_update_end(&stat->sync);
 }
 
-/* What a bio costs at each limit of a gate, and who it is there. */
+/* What a bio costs at a limit, also noted for ioband_gate_unpay(). */
 static s64 ioband_bill(struct ioband_dir *gate, struct ioband_rule *rule,
 		       const struct bio *bio, enum ioband_unit unit)
 {
@@ -180,18 +178,23 @@ static s64 ioband_bill(struct ioband_dir *gate, struct ioband_rule *rule,
 	return gate->bill[unit].cost;
 }
 
+/*
+ * When a bio arrived at a gate.  The TAT of a rule that came later knows what it
+ * had earned by then, see ioband_inherit(): no clock starts anew for it.
+ */
 static s64 ioband_arrival_at(const struct ioband_rule *rule,
 			     const struct bio *bio)
 {
 	s64 arrival = ioband_arrival(bio);
 
-	return arrival > rule->since ? arrival : S64_MIN;
+	return rule && arrival > rule->since ? arrival : S64_MIN;
 }
 
+/* A removed group may know a gate whose rule has gone since: @rule can be NULL. */
 static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
 			 enum ioband_unit unit)
 {
-	return rule->bucket[unit].rate.per_sec && ioband_units(bio, unit);
+	return rule && rule->bucket[unit].rate.per_sec && ioband_units(bio, unit);
 }
 
 static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
@@ -227,6 +230,11 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 			return false;
 		}
 		swap(b->rem, gate->bill[unit].rem);
+		/* see IOBAND_RESERVE_NS */
+		if (b->rate.batch && cost > b->rate.burst) {
+			b->closed_until = now + IOBAND_RESERVE_NS;
+			WRITE_ONCE(b->mode, IOBAND_CLOSED);
+		}
 	}
 	return true;
 }
@@ -235,7 +243,7 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
  * ioband_pay - take what a bio costs at all its gates, or nothing
  * @grp:	the bio's group
  * @bio:	the bio, with its arrival stamped
- * @now:	ns
+ * @now:	ns, or when it was due
  *
  * Context: dev->lock held.
  * Return: false if some gate does not let it go yet.
@@ -287,6 +295,31 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
+ * ioband_due - when should a held bio leave?
+ * @grp:	the bio's group
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: the time in ns that it is to be charged for, no more than
+ *	   IOBAND_LATE_NS before @now; after @now if it may not leave yet.
+ */
+s64 ioband_due(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS);
+	int rw = bio_data_dir(bio);
+	struct ioband_grp *gate;
+
+	/* nobody is due before it is its turn */
+	due = max(due, grp->dir[rw].source.last_due);
+	ioband_for_each_gate(gate, grp, rw) {
+		due = max(due, gate->dir[rw].gate.last_due);
+		due = max(due, ioband_bio_when(&gate->dir[rw], bio));
+	}
+	return due;
+}
+
+/**
  * ioband_bio_share - how much of a gate's time a bio uses up
  * @gate:	the gate
  * @bio:	the bio
@@ -319,28 +352,47 @@ static bool ioband_must_pass(struct bio *bio)
 	       bio_has_data(bio) && folio_test_writeback(page_folio(bio_page(bio)));
 }
 
+/**
+ * ioband_debt_end - until when has a group been given more than it may have?
+ * @grp:	the group
+ *
+ * Context: dev->lock held.
+ * Return: the time in ns when all its gates let an I/O of no size go.
+ */
+s64 ioband_debt_end(struct ioband_grp *grp)
+{
+	s64 end = 0;
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_grp *gate;
+
+		ioband_for_each_gate(gate, grp, rw) {
+			struct ioband_rule *rule = ioband_gate_rule(&gate->dir[rw]);
+
+			for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
+				struct ioband_bucket *b = &rule->bucket[unit];
+
+				if (b->rate.per_sec)
+					end = max(end, atomic64_read(&b->tat) -
+						       b->rate.burst);
+			}
+		}
+	}
+	return end;
+}
+
 /* It goes now and the group pays later. */
 static void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
 	int rw = bio_data_dir(bio);
 	struct ioband_grp *gate;
-	s64 until = now, cost = 0;
+	s64 cost = 0;
 
 	ioband_for_each_gate(gate, grp, rw) {
-		struct ioband_dir *dir = &gate->dir[rw];
-		struct ioband_rule *rule = ioband_gate_rule(dir);
-
-		cost = max(cost, ioband_bio_share(dir, bio));
-		ioband_gate_pay(dir, bio, now, true);
-		for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-			struct ioband_bucket *b = &rule->bucket[unit];
-
-			if (ioband_binds(rule, bio, unit))
-				until = max(until, atomic64_read(&b->tat) -
-						   b->rate.burst);
-		}
+		cost = max(cost, ioband_bio_share(&gate->dir[rw], bio));
+		ioband_gate_pay(&gate->dir[rw], bio, now, true);
 	}
-	ioband_delay(grp, until, cost, now);
+	ioband_delay(grp, cost, now);
 }
 
 static bool ioband_contended(struct ioband_grp *grp, int rw)
@@ -353,59 +405,108 @@ static bool ioband_contended(struct ioband_grp *grp, int rw)
 	return false;
 }
 
-enum ioband_verdict { IOBAND_PASS, IOBAND_OWE, IOBAND_HOLD };
+/* Reserves that were closed, and are due to be used again. */
+static void ioband_reopen(struct ioband_grp *grp, int rw, s64 now)
+{
+	struct ioband_grp *gate;
+
+	ioband_for_each_gate(gate, grp, rw) {
+		struct ioband_rule *rule = ioband_gate_rule(&gate->dir[rw]);
+
+		for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
+			struct ioband_bucket *b = &rule->bucket[unit];
+
+			if (b->mode == IOBAND_CLOSED && b->closed_until <= now)
+				WRITE_ONCE(b->mode, IOBAND_OPEN);
+		}
+	}
+}
+
+enum ioband_verdict { IOBAND_PASS, IOBAND_OWE, IOBAND_KEEP };
+
+static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
+						struct bio *bio, bool must_pass,
+						s64 now)
+{
+	struct ioband_dev *dev = grp->dev;
+	int rw = bio_data_dir(bio);
+
+	if (unlikely(grp->offline))
+		ioband_link_removed(grp);
+	ioband_reopen(grp, rw, now);
+	if (must_pass) {
+		ioband_owe(grp, bio, now);
+		return IOBAND_OWE;
+	}
+	if (ioband_contended(grp, rw) || !ioband_pay(grp, bio, now)) {
+		/* traced in here, or the release could come first */
+		trace_ioband_hold(bio, now, grp->dir[rw].held + 1);
+		ioband_hold(grp, bio, now);
+		return IOBAND_KEEP;
+	}
+	if (unlikely(atomic_read(&dev->zoned_out))) {
+		ioband_send(dev, bio, now, now);
+		return IOBAND_KEEP;
+	}
+	return IOBAND_PASS;
+}
 
 static noinline enum ioband_verdict ioband_decide(struct ioband_grp *grp,
 						  struct bio *bio)
 {
 	struct ioband_dev *dev = grp->dev;
 	bool must_pass = ioband_must_pass(bio);
+	enum ioband_verdict verdict;
 	s64 now;
 
 	guard(spinlock_irqsave)(&dev->lock);
-	now = ktime_get_ns();
 	if (dev->dead)
 		return IOBAND_PASS;
-
+	now = ktime_get_ns();
 	ioband_stamp(bio, now, raw_smp_processor_id());
-	if (must_pass) {
-		ioband_owe(grp, bio, now);
+	verdict = ioband_decide_locked(grp, bio, must_pass, now);
+	if (verdict != IOBAND_KEEP)
 		ioband_unstamp(bio);
-		return IOBAND_OWE;
-	}
-	if (!ioband_contended(grp, bio_data_dir(bio)) &&
-	    ioband_pay(grp, bio, now)) {
-		ioband_unstamp(bio);
-		return IOBAND_PASS;
-	}
-	/* in here, or the release could come first */
-	trace_ioband_hold(bio, now, grp->dir[bio_data_dir(bio)].held + 1);
-	ioband_hold(grp, bio, now);
-	return IOBAND_HOLD;
+	return verdict;
+}
+
+/*
+ * The group of a bio, and its first gate in @lim.  A group whose activation fails
+ * goes away with its blkg still there, but then it never had a gate.
+ */
+static struct ioband_grp *ioband_lookup(struct bio *bio, struct ioband_grp **lim)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = blkg_to_grp(bio->bi_blkg);
+	/* a blkg from before the policy was activated: no rule yet */
+	if (unlikely(!grp))
+		return NULL;
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
+		ioband_account(grp, bio);
+	/* pairs with ioband_link() */
+	*lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
+	return *lim || READ_ONCE(grp->offline) ? grp : NULL;
 }
 
 bool __ioband_bio(struct bio *bio)
 {
-	struct ioband_grp *grp = blkg_to_grp(bio->bi_blkg);
 	enum ioband_verdict verdict = IOBAND_PASS;
-	int rw = bio_data_dir(bio);
-	struct ioband_grp *lim;
+	struct ioband_grp *grp, *lim;
 
-	/* a blkg from before the policy was activated: no rule yet */
-	if (unlikely(!grp))
-		return false;
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-		ioband_account(grp, bio);
-	lim = READ_ONCE(grp->dir[rw].lim);
-	if (!lim)
+	grp = ioband_lookup(bio, &lim);
+	if (!grp)
 		return false;
 	/* a flush without data is free */
 	if (unlikely(op_is_flush(bio->bi_opf) && !bio_sectors(bio)))
 		return false;
 
-	if (unlikely(!ioband_admit(lim, rw, ioband_units(bio, IOBAND_BYTES)))) {
+	if (unlikely(READ_ONCE(grp->offline) || atomic_read(&grp->dev->zoned_out)) ||
+	    unlikely(!ioband_admit(lim, bio_data_dir(bio),
+				   ioband_units(bio, IOBAND_BYTES)))) {
 		verdict = ioband_decide(grp, bio);
-		if (verdict == IOBAND_HOLD)
+		if (verdict == IOBAND_KEEP)
 			return true;
 		if (verdict == IOBAND_OWE)
 			blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);

@@ -40,12 +40,22 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 		ioband_show_bucket(sf, rule, unit, now);
 }
 
+static bool ioband_worth_showing(struct ioband_grp *grp)
+{
+	for (int rw = READ; rw <= WRITE; rw++)
+		if (rcu_access_pointer(grp->dir[rw].rule) ||
+		    data_race(grp->dir[rw].nr_throttled))
+			return true;
+	return grp->debt.state != IOBAND_IDLE;
+}
+
 /* One line a group that has limits or has waited, removed ones included. */
 static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 {
 	struct ioband_grp *grp = blkg_to_grp(blkg);
 
-	if (!grp)
+	/* a queue may have groups of its last disk */
+	if (!grp || grp->dev != blkg->q->ioband || !ioband_worth_showing(grp))
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
@@ -62,6 +72,8 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 	struct request_queue *q = sf->private;
 	struct blkcg_gq *blkg;
 
+	/* groups are freed under blkcg_mutex, and leave the list later */
+	guard(mutex)(&q->blkcg_mutex);
 	guard(spinlock_irq)(&q->queue_lock);
 	list_for_each_entry(blkg, &q->blkg_list, q_node) {
 		if (seq_has_overflowed(sf))

@@ -8,6 +8,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/cpumask.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <trace/events/ioband.h>
 
@@ -20,10 +21,11 @@
  * groups instead of a timer each; far below IOBAND_BURST_NS, so no rate is lost.
  */
 #define IOBAND_TIMER_SLACK_NS	(10 * NSEC_PER_USEC)
-/* The most a debt adds at once to what its owner waits before user space. */
-#define IOBAND_DELAY_MAX_NS	NSEC_PER_SEC
-
-struct workqueue_struct *ioband_wq;
+/*
+ * The most a debt adds at once to what its owner waits before user space, and how
+ * often it is looked at whether there still is one: limits change.
+ */
+#define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
 
 static bool ioband_any_ready(struct ioband_dev *dev)
 {
@@ -45,7 +47,7 @@ void ioband_kick(struct ioband_dev *dev, s64 now)
 
 	lockdep_assert_held(&dev->lock);
 	if (ioband_any_ready(dev))
-		queue_work(ioband_wq, &dev->work);
+		queue_work(dev->wq, &dev->work);
 	if (!first)
 		return;
 	when = rb_entry(first, struct ioband_ent, node)->key;
@@ -60,35 +62,96 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 {
 	struct ioband_dev *dev = container_of(timer, struct ioband_dev, timer);
 
-	queue_work(ioband_wq, &dev->work);
+	queue_work(dev->wq, &dev->work);
 	return HRTIMER_NORESTART;
 }
 
-/* Hand a bio to the CPU that submitted it. */
-static void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now)
+/* Writes to a zone must stay in order, until they are submitted. */
+static bool ioband_in_order(const struct bio *bio)
+{
+	return bdev_is_zoned(bio->bi_bdev) && op_is_write(bio->bi_opf);
+}
+
+/**
+ * ioband_send - have a bio submitted from the CPU that it came from
+ * @dev:	the device
+ * @bio:	a bio that has paid, stamped
+ * @now:	ns
+ * @due:	when it was due, ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 {
 	unsigned int cpu = ioband_cpu(bio);
 	struct ioband_out *out;
 
-	/* writes to a zone must stay in order: one list for all */
-	if (bdev_is_zoned(bio->bi_bdev) && op_is_write(bio->bi_opf))
+	lockdep_assert_held(&dev->lock);
+	if (ioband_in_order(bio)) {
 		cpu = cpumask_first(cpu_possible_mask);
-
-	trace_ioband_release(bio, now, now - ioband_arrival(bio));
+		atomic_inc(&dev->zoned_out);
+	}
+	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);
 
 	out = per_cpu_ptr(dev->out, cpu);
 	bio_list_add(&out->bios, bio);
-	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, ioband_wq,
+	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
 		      &out->work);
 }
 
-static void ioband_end_delay(struct ioband_ent *ent)
+static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 {
-	struct ioband_grp *grp = container_of(ent, struct ioband_grp, debt);
+	bool in_order = ioband_in_order(bio);
 
-	blkcg_unuse_delay(pd_to_blkg(&grp->pd));
+	/* splits and lower devices are to see whose work this is */
+	kthread_associate_blkcg(bio_blkcg_css(bio));
+	submit_bio_noacct_nocheck(bio, false);
+	kthread_associate_blkcg(NULL);
+	if (in_order)
+		atomic_dec(&dev->zoned_out);
+}
+
+static void ioband_out_workfn(struct work_struct *work)
+{
+	struct ioband_out *out = container_of(work, struct ioband_out, work);
+	struct bio_list bios = BIO_EMPTY_LIST;
+	struct blk_plug plug;
+	struct bio *bio;
+
+	scoped_guard(spinlock_irqsave, &out->dev->lock)
+		bio_list_merge_init(&bios, &out->bios);
+
+	blk_start_plug(&plug);
+	while ((bio = bio_list_pop(&bios))) {
+		ioband_submit(out->dev, bio);
+		cond_resched();
+	}
+	blk_finish_plug(&plug);
+}
+
+/* Negative: iocost and its blkcg_set_delay() have taken over this group. */
+static bool ioband_may_delay(struct ioband_grp *grp)
+{
+	return atomic_read(&pd_to_blkg(&grp->pd)->use_delay) >= 0;
+}
+
+static void ioband_end_delay(struct ioband_grp *grp)
+{
+	if (ioband_may_delay(grp))
+		blkcg_unuse_delay(pd_to_blkg(&grp->pd));
+}
+
+/* Time to see whether a group is still in debt. */
+static void ioband_check_debt(struct ioband_grp *grp, s64 now)
+{
+	s64 end = ioband_debt_end(grp);
+
+	if (end > now)
+		ioband_time(grp->dev, &grp->debt, min(end, now + IOBAND_DELAY_NS));
+	else
+		ioband_end_delay(grp);
 }
 
 /* Release what may go.  Returns true if there is more. */
@@ -102,7 +165,7 @@ static bool ioband_release(struct ioband_dev *dev)
 	dev->armed = S64_MAX;
 	while (budget && (ent = ioband_expire(dev, now))) {
 		if (ent->kind == IOBAND_DEBT)
-			ioband_end_delay(ent);
+			ioband_check_debt(container_of(ent, struct ioband_grp, debt), now);
 		else
 			ioband_place(dev, ent, now);
 		budget--;
@@ -110,9 +173,10 @@ static bool ioband_release(struct ioband_dev *dev)
 	for (int rw = READ; rw <= WRITE; rw++) {
 		unsigned int quota = IOBAND_QUANTUM / 2;
 		struct bio *bio;
+		s64 due;
 
-		while (quota && (bio = ioband_next(dev, rw, now))) {
-			ioband_send(dev, bio, now);
+		while (quota && (bio = ioband_next(dev, rw, now, &due))) {
+			ioband_send(dev, bio, now, due);
 			quota--;
 		}
 		budget = quota ? budget : 0;
@@ -135,67 +199,51 @@ static void ioband_dispatch_workfn(struct work_struct *work)
 	} while (more);
 }
 
-static void ioband_out_workfn(struct work_struct *work)
-{
-	struct ioband_out *out = container_of(work, struct ioband_out, work);
-	struct bio_list bios = BIO_EMPTY_LIST;
-	struct blk_plug plug;
-	struct bio *bio;
-
-	scoped_guard(spinlock_irqsave, &out->dev->lock)
-		bio_list_merge_init(&bios, &out->bios);
-
-	blk_start_plug(&plug);
-	while ((bio = bio_list_pop(&bios)))
-		submit_bio_noacct_nocheck(bio, false);
-	blk_finish_plug(&plug);
-}
-
 /**
  * ioband_delay - slow down who runs up debts
  * @grp:	the group
- * @until:	when its gates would have let the bio go, ns
- * @cost:	what the bio costs there, ns
+ * @cost:	what it was just given unpaid, ns
  * @now:	ns
  *
- * A group that does nothing but metadata never waits for its caps.  Until
- * @until its tasks wait on their way back to user space instead, where they
- * hold nothing that others may need.
+ * A group that does nothing but metadata never waits for its caps.  While it is in
+ * debt its tasks wait on their way back to user space instead, where they hold
+ * nothing that others may need.
  *
  * Context: dev->lock held.
  */
-void ioband_delay(struct ioband_grp *grp, s64 until, s64 cost, s64 now)
+void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now)
 {
 	struct blkcg_gq *blkg = pd_to_blkg(&grp->pd);
 
 	lockdep_assert_held(&grp->dev->lock);
-	if (until <= now || grp->offline)
+	/* the root is everybody's parent, and never delayed */
+	if (grp->offline || !blkg->parent || !ioband_may_delay(grp) ||
+	    ioband_debt_end(grp) <= now)
 		return;
 	if (grp->debt.state == IOBAND_IDLE) {
-		/* negative: blkcg_set_delay() is in charge of this one */
-		if (atomic_read(&blkg->use_delay) < 0)
-			return;
 		blkcg_use_delay(blkg);
+		ioband_check_debt(grp, now);
+		ioband_kick(grp->dev, now);
 	}
-	blkcg_add_delay(blkg, now, min(cost, IOBAND_DELAY_MAX_NS));
-	ioband_time(grp->dev, &grp->debt, until);
-	ioband_kick(grp->dev, now);
+	blkcg_add_delay(blkg, now, min(cost, IOBAND_DELAY_NS));
 }
 
 /**
- * ioband_undelay - no more delays for a group that goes offline
+ * ioband_removed - a group goes offline
  * @grp:	the group
+ *
+ * What it has waiting goes on as it is; who it kept from user space goes free.
  *
  * Context: any; takes dev->lock.
  */
-void ioband_undelay(struct ioband_grp *grp)
+void ioband_removed(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	grp->offline = true;
+	WRITE_ONCE(grp->offline, true);
 	if (grp->debt.state == IOBAND_IDLE)
 		return;
 	ioband_untime(grp->dev, &grp->debt);
-	ioband_end_delay(&grp->debt);
+	ioband_end_delay(grp);
 }
 
 /**
@@ -208,10 +256,13 @@ void ioband_undelay(struct ioband_grp *grp)
  */
 void ioband_cancel_bios(struct gendisk *disk)
 {
-	struct ioband_dev *dev = disk->queue->ioband;
 	struct bio_list bios = BIO_EMPTY_LIST;
+	struct ioband_dev *dev;
 	struct bio *bio;
 
+	/* against ioband_activate(): there may be no dev yet */
+	guard(mutex)(&disk->queue->rq_qos_mutex);
+	dev = disk->queue->ioband;
 	if (!dev)
 		return;
 
@@ -220,14 +271,10 @@ void ioband_cancel_bios(struct gendisk *disk)
 		s64 now = ktime_get_ns();
 
 		dev->dead = true;
-		for (int rw = READ; rw <= WRITE; rw++) {
+		for (int rw = READ; rw <= WRITE; rw++)
 			list_for_each_entry_safe(dir, next, &dev->active[rw],
-						 active) {
-				ioband_detach(dir->grp, rw);
-				while (dir->held)
-					bio_list_add(&bios, ioband_unhold(dir->grp, rw, now));
-			}
-		}
+						 active)
+				ioband_drain(dir, &bios, now);
 	}
 	while ((bio = bio_list_pop(&bios))) {
 		ioband_unstamp(bio);
@@ -237,24 +284,26 @@ void ioband_cancel_bios(struct gendisk *disk)
 
 /**
  * ioband_dev_alloc - what a device needs to hold bios
- * @q:		its queue
+ * @disk:	the disk
  *
  * Context: may sleep.
  * Return: the device, NULL if there is no memory.
  */
-struct ioband_dev *ioband_dev_alloc(struct request_queue *q)
+struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 {
 	struct ioband_dev *dev;
 	int cpu;
 
-	dev = kzalloc_node(sizeof(*dev), GFP_KERNEL, q->node);
+	dev = kzalloc_node(sizeof(*dev), GFP_KERNEL, disk->queue->node);
 	if (!dev)
 		return NULL;
 	dev->out = alloc_percpu(struct ioband_out);
-	if (!dev->out) {
-		kfree(dev);
-		return NULL;
-	}
+	if (!dev->out)
+		goto free_dev;
+	dev->wq = alloc_workqueue("ioband/%s", WQ_MEM_RECLAIM | WQ_PERCPU, 0,
+				  disk->disk_name);
+	if (!dev->wq)
+		goto free_out;
 	for_each_possible_cpu(cpu) {
 		struct ioband_out *out = per_cpu_ptr(dev->out, cpu);
 
@@ -262,7 +311,8 @@ struct ioband_dev *ioband_dev_alloc(struct request_queue *q)
 		bio_list_init(&out->bios);
 		INIT_WORK(&out->work, ioband_out_workfn);
 	}
-	dev->q = q;
+	dev->disk = disk;
+	dev->q = disk->queue;
 	spin_lock_init(&dev->lock);
 	dev->timed = RB_ROOT_CACHED;
 	for (int rw = READ; rw <= WRITE; rw++) {
@@ -275,6 +325,12 @@ struct ioband_dev *ioband_dev_alloc(struct request_queue *q)
 		      HRTIMER_MODE_ABS_PINNED);
 	INIT_WORK(&dev->work, ioband_dispatch_workfn);
 	return dev;
+
+free_out:
+	free_percpu(dev->out);
+free_dev:
+	kfree(dev);
+	return NULL;
 }
 
 /**
@@ -285,16 +341,14 @@ struct ioband_dev *ioband_dev_alloc(struct request_queue *q)
  */
 void ioband_dev_free(struct ioband_dev *dev)
 {
-	int cpu;
-
 	WARN_ON_ONCE(!list_empty(&dev->active[READ]) ||
 		     !list_empty(&dev->active[WRITE]));
 	/* timer and work set each other off, but find nothing to do */
 	cancel_work_sync(&dev->work);
 	hrtimer_cancel(&dev->timer);
 	cancel_work_sync(&dev->work);
-	for_each_possible_cpu(cpu)
-		flush_work(&per_cpu_ptr(dev->out, cpu)->work);
+	/* bios on their way out fail at the dead queue */
+	destroy_workqueue(dev->wq);
 	free_percpu(dev->out);
 	kfree(dev);
 }

@@ -28,7 +28,8 @@ void ioband_exit_disk(struct gendisk *disk);
  * @bio: bio that is about to enter the queue of its device, or the remainder
  *	 of a split
  *
- * Context: process context, before bio_queue_enter().  Never sleeps.
+ * Context: process context; @bio holds no queue reference yet.  Sleeps only to
+ *	    drop a disk, see blkcg_schedule_throttle().
  * Return: true if ioband keeps @bio and submits it later; the caller must not
  *	   touch it again.
  */

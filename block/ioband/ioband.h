@@ -56,13 +56,18 @@ enum ioband_unit {
 struct ioband_reserve {
 	u64			left[IOBAND_NR_UNITS];	/* units in hand */
 	u64			rem[IOBAND_NR_UNITS];	/* see ioband_cost() */
-	s64			paid[IOBAND_NR_UNITS];	/* of the last take, ns */
 };
 
 struct ioband_bucket {
+	enum {
+		IOBAND_NONE,		/* no limit */
+		IOBAND_OPEN,		/* reserves may be used */
+		IOBAND_CLOSED,		/* not before closed_until */
+	}			mode;
 	struct ioband_rate	rate;
 	atomic64_t		tat;
-	u64			rem;	/* dev->lock, see ioband_cost() */
+	u64			rem;		/* dev->lock, see ioband_cost() */
+	s64			closed_until;	/* dev->lock */
 };
 
 /* per group, device and direction: the limits of one gate; I4, RCU */
@@ -81,6 +86,8 @@ struct ioband_ent {
 	struct ioband_ent	*parent;
 	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
 	u64			vtime;	/* gates: start tag of the last to go */
+	s64			last_due;	/* of the last to go, see ioband_due() */
+	unsigned int		epoch;	/* gates: of this rate; else of tag */
 	enum {
 		IOBAND_SOURCE,		/* the fifo of a group */
 		IOBAND_GATE,		/* the rule of a group */
@@ -98,7 +105,10 @@ struct ioband_ent {
 struct ioband_dir {
 	struct ioband_grp	*grp;	/* whose dir[] we are in */
 
-	/* what every bio reads; changes under queue_lock and dev->lock */
+	/*
+	 * What every bio reads.  Changes under queue_lock and dev->lock; only
+	 * the first ioband_link() of a group needs just queue_lock.
+	 */
 	struct ioband_rule __rcu *rule;
 	struct ioband_grp	*lim;	/* the nearest gate: us or above */
 	struct ioband_grp	*up;	/* the next one above us */
@@ -133,11 +143,11 @@ struct ioband_stat {
 struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;
-	struct ioband_stat __percpu *stat;
+	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
+	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
 	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
-	bool			offline;	/* dev->lock: no more delays */
 };
 
 /* per CPU and device: bios on their way out */
@@ -149,7 +159,12 @@ struct ioband_out {
 
 /* per device that has or had a rule */
 struct ioband_dev {
+	atomic_t		zoned_out;	/* zone writes sent, not submitted */
+
+	struct gendisk		*disk;
 	struct request_queue	*q;
+	/* our own: a rescuer must not wait for a device above or below */
+	struct workqueue_struct	*wq;
 	struct ioband_out __percpu *out;
 
 	spinlock_t		lock;
@@ -163,7 +178,6 @@ struct ioband_dev {
 };
 
 extern struct blkcg_policy blkcg_policy_ioband;
-extern struct workqueue_struct *ioband_wq;
 
 static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)
 {
@@ -245,26 +259,28 @@ static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 
 /* charge.c */
 bool ioband_pay(struct ioband_grp *grp, struct bio *bio, s64 now);
+s64 ioband_due(struct ioband_grp *grp, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
+s64 ioband_debt_end(struct ioband_grp *grp);
 s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
 
 /* queue.c */
 void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now);
-struct bio *ioband_unhold(struct ioband_grp *grp, int rw, s64 now);
-struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now);
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due);
+void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
 void ioband_attach(struct ioband_grp *grp, int rw, s64 now);
 void ioband_detach(struct ioband_grp *grp, int rw);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
 void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
 struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
-struct bio *ioband_gate_head(struct ioband_dir *gate);
 
 /* dispatch.c */
 void ioband_kick(struct ioband_dev *dev, s64 now);
-void ioband_delay(struct ioband_grp *grp, s64 until, s64 cost, s64 now);
-void ioband_undelay(struct ioband_grp *grp);
-struct ioband_dev *ioband_dev_alloc(struct request_queue *q);
+void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
+void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now);
+void ioband_removed(struct ioband_grp *grp);
+struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
 
 /* rule.c */
@@ -274,6 +290,7 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 		       const u64 limit[IOBAND_NR_UNITS],
 		       struct ioband_rule **spare);
 void ioband_link(struct ioband_grp *grp, int rw);
+void ioband_link_removed(struct ioband_grp *grp);
 
 /* policy.c */
 int ioband_activate(struct gendisk *disk);

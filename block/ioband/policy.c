@@ -90,13 +90,16 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 	grp = kzalloc_node(sizeof(*grp), gfp, disk->node_id);
 	if (!grp)
 		return NULL;
-	grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
-	if (!grp->stat) {
-		kfree(grp);
-		return NULL;
+	/* the root is there before anybody knows which hierarchy there will be */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root) {
+		grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
+		if (!grp->stat) {
+			kfree(grp);
+			return NULL;
+		}
+		for_each_possible_cpu(cpu)
+			u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
 	}
-	for_each_possible_cpu(cpu)
-		u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
 	grp->debt.kind = IOBAND_DEBT;
@@ -116,7 +119,9 @@ static void ioband_pd_online(struct blkg_policy_data *pd)
 
 static void ioband_pd_offline(struct blkg_policy_data *pd)
 {
-	ioband_undelay(pd_to_grp(pd));
+	/* an activation that failed leaves nothing that could be removed, I2 */
+	if (blkcg_policy_enabled(pd_to_blkg(pd)->q, &blkcg_policy_ioband))
+		ioband_removed(pd_to_grp(pd));
 }
 
 static void ioband_grp_free(struct rcu_head *rcu)
@@ -163,10 +168,13 @@ int ioband_activate(struct gendisk *disk)
 	int ret;
 
 	lockdep_assert_held(&q->rq_qos_mutex);
+	/* pairs with ioband_cancel_bios(): see I3 */
+	if (test_bit(GD_DEAD, &disk->state))
+		return -ENODEV;
 	if (q->ioband)
 		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -EOPNOTSUPP;
 
-	dev = ioband_dev_alloc(q);
+	dev = ioband_dev_alloc(disk);
 	if (!dev)
 		return -ENOMEM;
 	/* pd_init copies it into the groups, and bios look only there */
@@ -202,7 +210,8 @@ void ioband_exit_disk(struct gendisk *disk)
 {
 	struct ioband_dev *dev = disk->queue->ioband;
 
-	if (!dev)
+	/* a queue can have got its next disk, and that one rules, by now */
+	if (!dev || dev->disk != disk)
 		return;
 	disk->queue->ioband = NULL;
 	ioband_dev_free(dev);
@@ -213,9 +222,6 @@ static int __init ioband_init(void)
 {
 	if (!ioband_on)
 		return 0;
-	ioband_wq = alloc_workqueue("ioband", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
-	if (!ioband_wq)
-		panic("Failed to create ioband workqueue\n");
 	return blkcg_policy_register(&blkcg_policy_ioband);
 }
 module_init(ioband_init);

@@ -46,11 +46,6 @@ static struct bio *ioband_head(struct ioband_ent *ent)
 	return ent ? bio_list_peek(&ent_to_source(ent)->fifo) : NULL;
 }
 
-struct bio *ioband_gate_head(struct ioband_dir *gate)
-{
-	return ioband_head(&gate->gate);
-}
-
 static void ioband_remove(struct ioband_dev *dev, struct ioband_ent *ent)
 {
 	if (ent->state == IOBAND_READY)
@@ -100,6 +95,21 @@ void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
 	ioband_remove(dev, ent);
 }
 
+/*
+ * A gate starts to wait for its head: from now on that one is in service, and who
+ * comes later lines up behind it at this gate and those below.  Otherwise small
+ * ones would take away, again and again, what a large one has been saving up.
+ */
+static void ioband_serve(struct ioband_ent *gate)
+{
+	while (gate->kind == IOBAND_GATE) {
+		struct ioband_ent *head = ioband_first(&gate->ready);
+
+		gate->vtime = head->tag;
+		gate = head;
+	}
+}
+
 /**
  * ioband_place - put an entity, and those above, where they belong
  * @dev:	the device
@@ -122,10 +132,12 @@ void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 		bio = ioband_head(ent);
 		if (bio && ent->kind == IOBAND_GATE)
 			when = ioband_bio_when(ent_to_gate(ent), bio);
-		if (bio && when <= now)
+		if (bio && when <= now) {
 			ioband_ready(ent);
-		else if (bio)
+		} else if (bio) {
+			ioband_serve(ent);
 			ioband_time(dev, ent, when);
+		}
 
 		/* those above look at the head only */
 		if (first != ent && ioband_first(&parent->ready) == first &&
@@ -133,6 +145,17 @@ void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 			break;
 		ent = parent;
 	}
+}
+
+static struct ioband_ent *ioband_adopt(struct ioband_ent *ent,
+				       struct ioband_ent *parent)
+{
+	/* tags count the time of one parent at one rate */
+	if (ent->parent != parent || ent->epoch != parent->epoch)
+		ent->tag = parent->vtime;
+	ent->parent = parent;
+	ent->epoch = parent->epoch;
+	return parent;
 }
 
 /**
@@ -147,15 +170,12 @@ void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
  */
 void ioband_attach(struct ioband_grp *grp, int rw, s64 now)
 {
-	struct ioband_ent *top = &grp->dev->top[rw];
 	struct ioband_ent *ent = &grp->dir[rw].source;
 	struct ioband_grp *gate;
 
-	ioband_for_each_gate(gate, grp, rw) {
-		ent->parent = &gate->dir[rw].gate;
-		ent = ent->parent;
-	}
-	ent->parent = top;
+	ioband_for_each_gate(gate, grp, rw)
+		ent = ioband_adopt(ent, &gate->dir[rw].gate);
+	ioband_adopt(ent, &grp->dev->top[rw]);
 	ioband_place(grp->dev, &grp->dir[rw].source, now);
 }
 
@@ -200,36 +220,37 @@ void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now)
 	ioband_kick(grp->dev, now);
 }
 
+static void ioband_unheld(struct ioband_dir *dir, s64 now)
+{
+	dir->held_ns += now - dir->held_since;
+	list_del_init(&dir->active);
+}
+
 /**
- * ioband_unhold - take the first bio out of a group's fifo
- * @grp:	a group with held bios
- * @rw:		READ or WRITE
+ * ioband_drain - take all bios of a group
+ * @dir:	the group and direction, with held bios
+ * @bios:	where to add them
  * @now:	ns
  *
- * The caller sees to the trees.
- *
  * Context: dev->lock held.
- * Return: the bio.
  */
-struct bio *ioband_unhold(struct ioband_grp *grp, int rw, s64 now)
+void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 {
-	struct ioband_dir *dir = &grp->dir[rw];
-
-	if (!--dir->held) {
-		dir->held_ns += now - dir->held_since;
-		list_del_init(&dir->active);
-	}
-	return bio_list_pop(&dir->fifo);
+	ioband_detach(dir->grp, dir - dir->grp->dir);
+	bio_list_merge_init(bios, &dir->fifo);
+	dir->held = 0;
+	ioband_unheld(dir, now);
 }
 
 /* Advance the start tags from a source up to the top by what @bio uses. */
 static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
-			   struct bio *bio)
+			   struct bio *bio, s64 due)
 {
 	for (; ent->kind != IOBAND_TOP; ent = ent->parent) {
 		struct ioband_ent *parent = ent->parent;
 
 		ioband_remove(dev, ent);
+		ent->last_due = due;
 		parent->vtime = ent->tag;
 		if (parent->kind == IOBAND_GATE)
 			ent->tag += ioband_bio_share(ent_to_gate(parent), bio);
@@ -243,11 +264,12 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
  * @dev:	the device
  * @rw:		READ or WRITE
  * @now:	ns
+ * @due:	set to when that bio was due, ns
  *
  * Context: dev->lock held.
  * Return: a bio that has paid at all its gates, or NULL.
  */
-struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now)
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due)
 {
 	for (;;) {
 		struct ioband_ent *ent = ioband_first(&dev->top[rw].ready);
@@ -262,12 +284,15 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now)
 		bio = bio_list_peek(&ent_to_source(ent)->fifo);
 
 		/* debts and the fast path may have been here meanwhile */
-		if (!ioband_pay(grp, bio, now)) {
+		*due = ioband_due(grp, bio, now);
+		if (*due > now || !ioband_pay(grp, bio, *due)) {
 			ioband_place(dev, ent->parent, now);
 			continue;
 		}
-		ioband_advance(dev, ent, bio);
-		ioband_unhold(grp, rw, now);
+		ioband_advance(dev, ent, bio, *due);
+		bio_list_pop(&grp->dir[rw].fifo);
+		if (!--grp->dir[rw].held)
+			ioband_unheld(&grp->dir[rw], now);
 		ioband_place(dev, ent, now);
 		return bio;
 	}

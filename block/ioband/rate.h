@@ -47,9 +47,16 @@
 #define IOBAND_BURST_BYTES	SZ_64K
 #define IOBAND_BURST_IOS	1
 /*
+ * A timer and a worker are never quite on time.  What leaves late by no more than
+ * this is charged as of when it was due, or else every I/O that costs a burst or
+ * more would lose that much of the rate.  So the bound above is one on due times.
+ */
+#define IOBAND_LATE_NS		NSEC_PER_MSEC
+/*
  * CPUs take tokens in batches to stay off each other's cache lines.  What all
  * of them can hold back together is this much time of the rate; it is taken
- * out of the burst, so the bound above holds whatever they hold.
+ * out of the burst, so the bound above holds whatever they hold.  After an I/O
+ * larger than what is left of the burst they stay closed for as long.
  */
 #define IOBAND_RESERVE_NS	(100 * NSEC_PER_USEC)
 

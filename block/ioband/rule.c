@@ -52,6 +52,18 @@ static void ioband_rule_free_rcu(struct rcu_head *rcu)
 	ioband_rule_free(container_of(rcu, struct ioband_rule, rcu));
 }
 
+static void __ioband_link(struct ioband_grp *grp, int rw)
+{
+	struct ioband_dir *dir = &grp->dir[rw];
+	struct ioband_grp *up = ioband_parent(grp);
+
+	while (up && !rcu_access_pointer(up->dir[rw].rule))
+		up = ioband_parent(up);
+	WRITE_ONCE(dir->up, up);
+	/* pairs with ioband_lookup(): who finds a gate finds the group set up */
+	smp_store_release(&dir->lim, rcu_access_pointer(dir->rule) ? grp : up);
+}
+
 /**
  * ioband_link - find the gates of a group
  * @grp:	the group
@@ -61,61 +73,97 @@ static void ioband_rule_free_rcu(struct rcu_head *rcu)
  */
 void ioband_link(struct ioband_grp *grp, int rw)
 {
-	struct ioband_dir *dir = &grp->dir[rw];
-	struct ioband_grp *up = ioband_parent(grp);
-
 	lockdep_assert_held(&grp->dev->q->queue_lock);
-	while (up && !rcu_access_pointer(up->dir[rw].rule))
-		up = ioband_parent(up);
-	WRITE_ONCE(dir->up, up);
-	WRITE_ONCE(dir->lim, rcu_access_pointer(dir->rule) ? grp : up);
+	__ioband_link(grp, rw);
 }
 
-/*
- * A gate has come or gone: all who pass it find their way anew.  Groups that
- * were removed but still have bios here are no descendants any more.
+/**
+ * ioband_link_removed - find the gates of a removed group that still has bios
+ * @grp:	the group
+ *
+ * The walk over descendants in ioband_relink() does not meet it any more.
+ *
+ * Context: dev->lock held.
  */
-static void ioband_relink(struct ioband_grp *grp, int rw, s64 now)
+void ioband_link_removed(struct ioband_grp *grp)
 {
-	struct ioband_dev *dev = grp->dev;
+	lockdep_assert_held(&grp->dev->lock);
+	for (; grp && grp->offline; grp = ioband_parent(grp))
+		for (int rw = READ; rw <= WRITE; rw++)
+			__ioband_link(grp, rw);
+}
+
+static bool ioband_is_below(struct ioband_grp *grp, struct ioband_grp *top)
+{
+	while (grp && grp != top)
+		grp = ioband_parent(grp);
+	return grp;
+}
+
+/* A gate has come or gone: all who pass it find their way anew. */
+static void ioband_relink(struct ioband_grp *grp, int rw)
+{
 	struct cgroup_subsys_state *pos;
-	struct ioband_grp *anc;
 	struct ioband_dir *dir;
 	struct blkcg_gq *blkg;
 
-	lockdep_assert_held(&dev->lock);
-	list_for_each_entry(dir, &dev->active[rw], active)
-		ioband_detach(dir->grp, rw);
-
 	ioband_link(grp, rw);
-	if (cgroup_subsys_on_dfl(io_cgrp_subsys)) {
-		guard(rcu)();
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return;
+	scoped_guard(rcu) {
 		blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(&grp->pd))
 			if (blkg_to_grp(blkg))
 				ioband_link(blkg_to_grp(blkg), rw);
 	}
-	list_for_each_entry(dir, &dev->active[rw], active)
-		for (anc = dir->grp; anc; anc = ioband_parent(anc))
-			ioband_link(anc, rw);
+	list_for_each_entry(dir, &grp->dev->active[rw], active)
+		ioband_link_removed(dir->grp);
+}
 
-	list_for_each_entry(dir, &dev->active[rw], active)
-		ioband_attach(dir->grp, rw, now);
+/*
+ * Take who waits at a gate or below it out of the trees.  Returns when the first
+ * of those whose turn is next arrived, S64_MAX if nobody waits.
+ */
+static s64 ioband_pull(struct ioband_grp *grp, int rw)
+{
+	struct ioband_dir *dir;
+	s64 arrival = S64_MAX;
+
+	list_for_each_entry(dir, &grp->dev->active[rw], active) {
+		if (!ioband_is_below(dir->grp, grp))
+			continue;
+		ioband_detach(dir->grp, rw);
+		arrival = min(arrival, ioband_arrival(bio_list_peek(&dir->fifo)));
+	}
+	return arrival;
+}
+
+static void ioband_push(struct ioband_grp *grp, int rw, s64 now)
+{
+	struct ioband_dir *dir;
+
+	list_for_each_entry(dir, &grp->dev->active[rw], active)
+		if (ioband_is_below(dir->grp, grp))
+			ioband_attach(dir->grp, rw, now);
+	ioband_kick(grp->dev, now);
 }
 
 /* Take over what was earned or is owed under the old rule, I4. */
-static s64 ioband_inherit(struct ioband_dir *dir, struct ioband_rule *old,
-			  struct ioband_rule *new, enum ioband_unit unit, s64 now)
+static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
+			   enum ioband_unit unit, s64 arrival, s64 now)
 {
-	struct bio *head = ioband_gate_head(dir);
-	s64 tat;
+	s64 tat = now;
 
-	if (!old)
-		return now;
-	tat = atomic64_xchg(&old->bucket[unit].tat, IOBAND_TIME_MAX);
-	if (head && ioband_arrival(head) > old->since)
-		tat = max(tat, ioband_arrival(head));
-	return ioband_carry_over(tat, now, head, &old->bucket[unit].rate,
-				 &new->bucket[unit].rate);
+	if (old) {
+		bool waiting = arrival != S64_MAX;
+
+		tat = atomic64_xchg(&old->bucket[unit].tat, IOBAND_TIME_MAX);
+		if (waiting && arrival > old->since)
+			tat = max(tat, arrival);
+		tat = ioband_carry_over(tat, now, waiting,
+					&old->bucket[unit].rate,
+					&new->bucket[unit].rate);
+	}
+	atomic64_set(&new->bucket[unit].tat, tat);
 }
 
 static void ioband_rule_init(struct ioband_rule *rule,
@@ -127,6 +175,9 @@ static void ioband_rule_init(struct ioband_rule *rule,
 	ioband_rate_init(&rule->bucket[IOBAND_IOS].rate, limit[IOBAND_IOS],
 			 IOBAND_BURST_IOS, IOBAND_MIN_BATCH_IOS,
 			 num_possible_cpus());
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		rule->bucket[unit].mode = rule->bucket[unit].rate.per_sec ?
+					  IOBAND_OPEN : IOBAND_NONE;
 	rule->since = now;
 }
 
@@ -147,7 +198,7 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 {
 	struct ioband_dir *dir = &grp->dir[rw];
 	struct ioband_rule *old, *new = NULL;
-	s64 now;
+	s64 now, arrival;
 
 	lockdep_assert_held(&grp->dev->q->queue_lock);
 	if (!memcmp(dir->limit, limit, sizeof(dir->limit)))
@@ -155,23 +206,22 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	now = ktime_get_ns();
+	arrival = ioband_pull(grp, rw);
 	old = ioband_gate_rule(dir);
 	if (limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX) {
 		swap(new, *spare);
 		ioband_rule_init(new, limit, now);
-		for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			atomic64_set(&new->bucket[unit].tat,
-				     ioband_inherit(dir, old, new, unit, now));
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			ioband_inherit(new, old, unit, arrival, now);
 	}
-	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		WRITE_ONCE(dir->limit[unit], limit[unit]);
 
 	rcu_assign_pointer(dir->rule, new);
+	dir->gate.epoch++;
 	if (!old != !new)
-		ioband_relink(grp, rw, now);
-	else if (ioband_gate_head(dir))
-		ioband_place(grp->dev, &dir->gate, now);
-	ioband_kick(grp->dev, now);
+		ioband_relink(grp, rw);
+	ioband_push(grp, rw, now);
 	if (old)
 		call_rcu(&old->rcu, ioband_rule_free_rcu);
 }

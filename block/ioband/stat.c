@@ -61,6 +61,8 @@ static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
 {
 	int cpu;
 
+	if (!grp->stat)
+		return;
 	for_each_possible_cpu(cpu) {
 		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
 		u64 cnt[BLKG_RWSTAT_NR];
@@ -128,6 +130,8 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 	struct ioband_grp *grp = pd_to_grp(pd);
 	int cpu;
 
+	if (!grp->stat)
+		return;
 	for_each_possible_cpu(cpu) {
 		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
 

@@ -12,7 +12,8 @@
 /*
  * One event a stage: a bio is admitted or held; a held one is released; all
  * complete.  "admit" and "release" together are all that a group was given,
- * each with the time of the decision in ns of CLOCK_MONOTONIC.
+ * each with the time of the decision in ns of CLOCK_MONOTONIC, and the bytes it
+ * counts for: none for a piece whose bytes have been counted.
  */
 DECLARE_EVENT_CLASS(ioband_bio,
 
@@ -28,6 +29,7 @@ DECLARE_EVENT_CLASS(ioband_bio,
 		__field(sector_t,	sector	)
 		__field(unsigned int,	bytes	)
 		__field(s64,		now	)
+		__field(s64,		waited	)
 		__field(s64,		arg	)
 	),
 
@@ -38,15 +40,18 @@ DECLARE_EVENT_CLASS(ioband_bio,
 				  op_is_write(bio->bi_opf) ? 'W' : 'R';
 		__entry->piece	= bio_flagged(bio, BIO_BPS_THROTTLED);
 		__entry->sector	= bio->bi_iter.bi_sector;
-		__entry->bytes	= bio->bi_iter.bi_size;
+		__entry->bytes	= __entry->piece ? 0 : __entry->op == 'D' ?
+				  SECTOR_SIZE : bio->bi_iter.bi_size;
 		__entry->now	= now;
+		__entry->waited	= now - (s64)bio->issue_time_ns;
 		__entry->arg	= arg;
 	),
 
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d waited=%lld",
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d waited=%lld late=%lld",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
 		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+		  __entry->bytes, __entry->now, __entry->piece,
+		  __entry->waited, __entry->arg)
 );
 
 /* It passes without waiting; debt: although it should have waited. */
@@ -75,7 +80,7 @@ DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
 		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
 );
 
-/* It has waited, and goes. */
+/* It has waited, and goes; late: how long after it was due, see IOBAND_LATE_NS. */
 DEFINE_EVENT(ioband_bio, ioband_release,
 
 	TP_PROTO(struct bio *bio, s64 now, s64 arg),
@@ -90,10 +95,10 @@ DEFINE_EVENT_PRINT(ioband_bio, ioband_complete,
 
 	TP_ARGS(bio, now, arg),
 
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d error=%lld",
+	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu ns=%lld error=%lld",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
 		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+		  __entry->now, __entry->arg)
 );
 
 #endif /* _TRACE_IOBAND_H */
