@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a bio meets its caps: what it costs, and whether it may go on.
- *
- * The fast path takes what the bio costs at each gate from this CPU's reserve of
- * that gate, refilled by cmpxchg on the gate's TAT: no lock, and mostly no line
- * that another CPU writes.  It gives up, and the slow path decides under
- * dev->lock, when a gate has not enough or has others waiting.
+ * What bios cost and when they may go: everything that is paid under dev->lock.
  */
 #include <linux/ktime.h>
-#include <linux/pagemap.h>
-#include <linux/percpu.h>
-#include <trace/events/ioband.h>
 
 #include "ioband.h"
 
-static bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
+/**
+ * ioband_take - charge a TAT if it allows it
+ * @b:		the bucket
+ * @cost:	ns
+ * @arrival:	when the bio came, ns
+ * @now:	ns
+ *
+ * Context: any; a rule that has been replaced never allows it.
+ * Return: true if charged.
+ */
+bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 {
 	s64 tat = atomic64_read(&b->tat);
 
@@ -35,134 +37,6 @@ static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now)
 				     ioband_charge(tat, now, cost,
 						   b->rate.burst)))
 		;
-}
-
-/* This CPU is short of @units: buy them, and a batch if there is enough. */
-static noinline bool ioband_refill(struct ioband_bucket *b,
-				   struct ioband_reserve *res,
-				   enum ioband_unit unit, u32 units)
-{
-	u64 short_of = units - res->left[unit];
-	u64 batch = b->rate.batch;
-	s64 now = ktime_get_ns();
-
-	for (;;) {
-		u64 rem = res->rem[unit];
-		s64 cost = ioband_cost(b->rate.per_sec, short_of + batch, &rem);
-
-		if (ioband_take(b, cost, now, now)) {
-			res->left[unit] = batch;
-			res->rem[unit] = rem;
-			return true;
-		}
-		if (!batch)
-			return false;
-		batch = 0;
-	}
-}
-
-static bool ioband_reserve_take(struct ioband_rule *rule,
-				struct ioband_reserve *res,
-				enum ioband_unit unit, u32 units)
-{
-	struct ioband_bucket *b = &rule->bucket[unit];
-	int mode = READ_ONCE(b->mode);
-
-	if (mode != IOBAND_OPEN)
-		return mode == IOBAND_NONE;
-	if (likely(res->left[unit] >= units)) {
-		res->left[unit] -= units;
-		return true;
-	}
-	return ioband_refill(b, res, unit, units);
-}
-
-static void ioband_reserve_return(struct ioband_rule *rule,
-				  struct ioband_reserve *res,
-				  enum ioband_unit unit, u32 units)
-{
-	struct ioband_bucket *b = &rule->bucket[unit];
-	u64 rem = 0;
-
-	if (!b->rate.per_sec)
-		return;
-	res->left[unit] += units;
-	if (res->left[unit] <= b->rate.batch)
-		return;
-	atomic64_sub(ioband_cost(b->rate.per_sec,
-				 res->left[unit] - b->rate.batch, &rem), &b->tat);
-	res->left[unit] = b->rate.batch;
-}
-
-static bool ioband_rule_admit(struct ioband_rule *rule, u32 bytes)
-{
-	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
-
-	if (!ioband_reserve_take(rule, res, IOBAND_BYTES, bytes))
-		return false;
-	if (likely(ioband_reserve_take(rule, res, IOBAND_IOS, 1)))
-		return true;
-	ioband_reserve_return(rule, res, IOBAND_BYTES, bytes);
-	return false;
-}
-
-/* Gates on the fast path; who has more takes the slow one. */
-#define IOBAND_FAST_DEPTH	8
-
-/*
- * Take from the reserves at all gates or at none.  The rules seen are kept for
- * the way back: a gate may come or go, or change its rule, meanwhile.
- */
-static bool ioband_admit(struct ioband_grp *gate, int rw, u32 bytes)
-{
-	struct ioband_rule *rules[IOBAND_FAST_DEPTH];
-	int nr = 0;
-
-	guard(preempt)();
-	for (; gate; gate = READ_ONCE(gate->dir[rw].up)) {
-		struct ioband_dir *dir = &gate->dir[rw];
-		struct ioband_rule *rule = rcu_dereference_sched(dir->rule);
-
-		/* a rule that is being taken away binds nobody any more */
-		if (unlikely(!rule))
-			continue;
-		/* where others wait, line up with them */
-		if (unlikely(READ_ONCE(dir->gate.ready.rb_root.rb_node)) ||
-		    nr == IOBAND_FAST_DEPTH ||
-		    unlikely(!ioband_rule_admit(rule, bytes)))
-			goto undo;
-		rules[nr++] = rule;
-	}
-	return true;
-undo:
-	while (nr--) {
-		struct ioband_reserve *res = this_cpu_ptr(rules[nr]->reserve);
-
-		ioband_reserve_return(rules[nr], res, IOBAND_BYTES, bytes);
-		ioband_reserve_return(rules[nr], res, IOBAND_IOS, 1);
-	}
-	return false;
-}
-
-/* v1 counts here what v2 counts in blk_cgroup_bio_start() */
-static void ioband_account(struct ioband_grp *grp, struct bio *bio)
-{
-	int sync = op_is_sync(bio->bi_opf) ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC;
-	int op = op_is_discard(bio->bi_opf) ? BLKG_RWSTAT_DISCARD :
-		 op_is_write(bio->bi_opf) ? BLKG_RWSTAT_WRITE : BLKG_RWSTAT_READ;
-	struct ioband_stat *stat;
-
-	guard(preempt)();
-	stat = this_cpu_ptr(grp->stat);
-	u64_stats_update_begin(&stat->sync);
-	if (!bio_flagged(bio, BIO_CGROUP_ACCT)) {
-		bio_set_flag(bio, BIO_CGROUP_ACCT);
-		u64_stats_add(&stat->cnt[IOBAND_BYTES][op], bio->bi_iter.bi_size);
-		u64_stats_add(&stat->cnt[IOBAND_BYTES][sync], bio->bi_iter.bi_size);
-	}
-	u64_stats_inc(&stat->cnt[IOBAND_IOS][op]);
-	u64_stats_inc(&stat->cnt[IOBAND_IOS][sync]);
-	u64_stats_update_end(&stat->sync);
 }
 
 /* What a bio costs at a limit, also noted for ioband_gate_unpay(). */
@@ -232,8 +106,8 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		swap(b->rem, gate->bill[unit].rem);
 		/* see IOBAND_RESERVE_NS */
 		if (b->rate.batch && cost > b->rate.burst) {
-			b->closed_until = now + IOBAND_RESERVE_NS;
-			WRITE_ONCE(b->mode, IOBAND_CLOSED);
+			rule->closed_until = now + IOBAND_RESERVE_NS;
+			WRITE_ONCE(rule->closed, true);
 		}
 	}
 	return true;
@@ -241,29 +115,28 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 
 /**
  * ioband_pay - take what a bio costs at all its gates, or nothing
- * @grp:	the bio's group
+ * @dir:	the bio's group and direction
  * @bio:	the bio, with its arrival stamped
  * @now:	ns, or when it was due
  *
  * Context: dev->lock held.
  * Return: false if some gate does not let it go yet.
  */
-bool ioband_pay(struct ioband_grp *grp, struct bio *bio, s64 now)
+bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
-	int rw = bio_data_dir(bio);
-	struct ioband_grp *gate, *paid;
+	struct ioband_dir *gate, *paid;
 
-	lockdep_assert_held(&grp->dev->lock);
-	ioband_for_each_gate(gate, grp, rw) {
-		if (!ioband_gate_pay(&gate->dir[rw], bio, now, false))
+	lockdep_assert_held(&dir->grp->dev->lock);
+	ioband_for_each_gate(gate, dir) {
+		if (!ioband_gate_pay(gate, bio, now, false))
 			break;
 	}
 	if (!gate)
 		return true;
-	ioband_for_each_gate(paid, grp, rw) {
+	ioband_for_each_gate(paid, dir) {
 		if (paid == gate)
 			break;
-		ioband_gate_unpay(&paid->dir[rw], bio, IOBAND_NR_UNITS);
+		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
 	}
 	return false;
 }
@@ -296,7 +169,7 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 
 /**
  * ioband_due - when should a held bio leave?
- * @grp:	the bio's group
+ * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
  *
@@ -304,17 +177,16 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
  * Return: the time in ns that it is to be charged for, no more than
  *	   IOBAND_LATE_NS before @now; after @now if it may not leave yet.
  */
-s64 ioband_due(struct ioband_grp *grp, struct bio *bio, s64 now)
+s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS);
-	int rw = bio_data_dir(bio);
-	struct ioband_grp *gate;
+	struct ioband_dir *gate;
 
 	/* nobody is due before it is its turn */
-	due = max(due, grp->dir[rw].source.last_due);
-	ioband_for_each_gate(gate, grp, rw) {
-		due = max(due, gate->dir[rw].gate.last_due);
-		due = max(due, ioband_bio_when(&gate->dir[rw], bio));
+	due = max(due, dir->source.last_due);
+	ioband_for_each_gate(gate, dir) {
+		due = max(due, gate->gate.last_due);
+		due = max(due, ioband_bio_when(gate, bio));
 	}
 	return due;
 }
@@ -338,18 +210,70 @@ s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio)
 	return share;
 }
 
-/*
- * Bios that others wait for are never held: metadata and swap, and data that a
- * kernel thread writes back because somebody waits for it (jbd2, sync).  A
- * kernel thread that works for a group says so and is no exception.
+/**
+ * ioband_is_bound - does any limit concern a bio?
+ * @dir:	the bio's group and direction
+ * @bio:	the bio
+ *
+ * Context: dev->lock held.
  */
-static bool ioband_must_pass(struct bio *bio)
+bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 {
-	if (bio_issue_as_root_blkg(bio))
-		return true;
-	return (current->flags & PF_KTHREAD) && !kthread_blkcg() &&
-	       bio_op(bio) == REQ_OP_WRITE && (bio->bi_opf & REQ_SYNC) &&
-	       bio_has_data(bio) && folio_test_writeback(page_folio(bio_page(bio)));
+	struct ioband_dir *gate;
+
+	ioband_for_each_gate(gate, dir)
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			if (ioband_binds(ioband_gate_rule(gate), bio, unit))
+				return true;
+	return false;
+}
+
+/**
+ * ioband_is_crowded - does anybody wait at a gate that a bio is to pass?
+ * @dir:	the bio's group and direction
+ *
+ * Context: dev->lock held.
+ */
+bool ioband_is_crowded(struct ioband_dir *dir)
+{
+	struct ioband_dir *gate;
+
+	ioband_for_each_gate(gate, dir)
+		if (ioband_crowded(gate))
+			return true;
+	return false;
+}
+
+/**
+ * ioband_reopen - let reserves be used again that were closed for a while
+ * @dir:	a group and direction
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_reopen(struct ioband_dir *dir, s64 now)
+{
+	struct ioband_dir *gate;
+
+	ioband_for_each_gate(gate, dir) {
+		struct ioband_rule *rule = ioband_gate_rule(gate);
+
+		if (rule && rule->closed && rule->closed_until <= now)
+			WRITE_ONCE(rule->closed, false);
+	}
+}
+
+static s64 ioband_rule_debt_end(struct ioband_rule *rule)
+{
+	s64 end = 0;
+
+	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+
+		if (b->rate.per_sec)
+			end = max(end, atomic64_read(&b->tat) - b->rate.burst);
+	}
+	return end;
 }
 
 /**
@@ -364,155 +288,30 @@ s64 ioband_debt_end(struct ioband_grp *grp)
 	s64 end = 0;
 
 	for (int rw = READ; rw <= WRITE; rw++) {
-		struct ioband_grp *gate;
+		struct ioband_dir *gate;
 
-		ioband_for_each_gate(gate, grp, rw) {
-			struct ioband_rule *rule = ioband_gate_rule(&gate->dir[rw]);
-
-			for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
-				struct ioband_bucket *b = &rule->bucket[unit];
-
-				if (b->rate.per_sec)
-					end = max(end, atomic64_read(&b->tat) -
-						       b->rate.burst);
-			}
-		}
+		ioband_for_each_gate(gate, &grp->dir[rw])
+			end = max(end, ioband_rule_debt_end(ioband_gate_rule(gate)));
 	}
 	return end;
 }
 
-/* It goes now and the group pays later. */
-static void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
+/**
+ * ioband_owe - a bio goes now and its group pays later
+ * @grp:	the group
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
-	int rw = bio_data_dir(bio);
-	struct ioband_grp *gate;
+	struct ioband_dir *gate;
 	s64 cost = 0;
 
-	ioband_for_each_gate(gate, grp, rw) {
-		cost = max(cost, ioband_bio_share(&gate->dir[rw], bio));
-		ioband_gate_pay(&gate->dir[rw], bio, now, true);
+	ioband_for_each_gate(gate, &grp->dir[bio_data_dir(bio)]) {
+		cost = max(cost, ioband_bio_share(gate, bio));
+		ioband_gate_pay(gate, bio, now, true);
 	}
 	ioband_delay(grp, cost, now);
-}
-
-static bool ioband_contended(struct ioband_grp *grp, int rw)
-{
-	struct ioband_grp *gate;
-
-	ioband_for_each_gate(gate, grp, rw)
-		if (!RB_EMPTY_ROOT(&gate->dir[rw].gate.ready.rb_root))
-			return true;
-	return false;
-}
-
-/* Reserves that were closed, and are due to be used again. */
-static void ioband_reopen(struct ioband_grp *grp, int rw, s64 now)
-{
-	struct ioband_grp *gate;
-
-	ioband_for_each_gate(gate, grp, rw) {
-		struct ioband_rule *rule = ioband_gate_rule(&gate->dir[rw]);
-
-		for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
-			struct ioband_bucket *b = &rule->bucket[unit];
-
-			if (b->mode == IOBAND_CLOSED && b->closed_until <= now)
-				WRITE_ONCE(b->mode, IOBAND_OPEN);
-		}
-	}
-}
-
-enum ioband_verdict { IOBAND_PASS, IOBAND_OWE, IOBAND_KEEP };
-
-static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
-						struct bio *bio, bool must_pass,
-						s64 now)
-{
-	struct ioband_dev *dev = grp->dev;
-	int rw = bio_data_dir(bio);
-
-	if (unlikely(grp->offline))
-		ioband_link_removed(grp);
-	ioband_reopen(grp, rw, now);
-	if (must_pass) {
-		ioband_owe(grp, bio, now);
-		return IOBAND_OWE;
-	}
-	if (ioband_contended(grp, rw) || !ioband_pay(grp, bio, now)) {
-		/* traced in here, or the release could come first */
-		trace_ioband_hold(bio, now, grp->dir[rw].held + 1);
-		ioband_hold(grp, bio, now);
-		return IOBAND_KEEP;
-	}
-	if (unlikely(atomic_read(&dev->zoned_out))) {
-		ioband_send(dev, bio, now, now);
-		return IOBAND_KEEP;
-	}
-	return IOBAND_PASS;
-}
-
-static noinline enum ioband_verdict ioband_decide(struct ioband_grp *grp,
-						  struct bio *bio)
-{
-	struct ioband_dev *dev = grp->dev;
-	bool must_pass = ioband_must_pass(bio);
-	enum ioband_verdict verdict;
-	s64 now;
-
-	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead)
-		return IOBAND_PASS;
-	now = ktime_get_ns();
-	ioband_stamp(bio, now, raw_smp_processor_id());
-	verdict = ioband_decide_locked(grp, bio, must_pass, now);
-	if (verdict != IOBAND_KEEP)
-		ioband_unstamp(bio);
-	return verdict;
-}
-
-/*
- * The group of a bio, and its first gate in @lim.  A group whose activation fails
- * goes away with its blkg still there, but then it never had a gate.
- */
-static struct ioband_grp *ioband_lookup(struct bio *bio, struct ioband_grp **lim)
-{
-	struct ioband_grp *grp;
-
-	guard(rcu)();
-	grp = blkg_to_grp(bio->bi_blkg);
-	/* a blkg from before the policy was activated: no rule yet */
-	if (unlikely(!grp))
-		return NULL;
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
-		ioband_account(grp, bio);
-	/* pairs with ioband_link() */
-	*lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
-	return *lim || READ_ONCE(grp->offline) ? grp : NULL;
-}
-
-bool __ioband_bio(struct bio *bio)
-{
-	enum ioband_verdict verdict = IOBAND_PASS;
-	struct ioband_grp *grp, *lim;
-
-	grp = ioband_lookup(bio, &lim);
-	if (!grp)
-		return false;
-	/* a flush without data is free */
-	if (unlikely(op_is_flush(bio->bi_opf) && !bio_sectors(bio)))
-		return false;
-
-	if (unlikely(READ_ONCE(grp->offline) || atomic_read(&grp->dev->zoned_out)) ||
-	    unlikely(!ioband_admit(lim, bio_data_dir(bio),
-				   ioband_units(bio, IOBAND_BYTES)))) {
-		verdict = ioband_decide(grp, bio);
-		if (verdict == IOBAND_KEEP)
-			return true;
-		if (verdict == IOBAND_OWE)
-			blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
-	}
-	if (trace_ioband_admit_enabled())
-		trace_ioband_admit(bio, ktime_get_ns(), verdict == IOBAND_OWE);
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
-	return false;
 }

@@ -89,7 +89,7 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 	lockdep_assert_held(&dev->lock);
 	if (ioband_in_order(bio)) {
 		cpu = cpumask_first(cpu_possible_mask);
-		atomic_inc(&dev->zoned_out);
+		dev->zoned_out++;
 	}
 	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
@@ -109,8 +109,10 @@ static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 	kthread_associate_blkcg(bio_blkcg_css(bio));
 	submit_bio_noacct_nocheck(bio, false);
 	kthread_associate_blkcg(NULL);
-	if (in_order)
-		atomic_dec(&dev->zoned_out);
+	if (in_order) {
+		guard(spinlock_irqsave)(&dev->lock);
+		dev->zoned_out--;
+	}
 }
 
 static void ioband_out_workfn(struct work_struct *work)
@@ -239,7 +241,8 @@ void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now)
 void ioband_removed(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	WRITE_ONCE(grp->offline, true);
+	grp->offline = true;
+	WRITE_ONCE(grp->careful, true);
 	if (grp->debt.state == IOBAND_IDLE)
 		return;
 	ioband_untime(grp->dev, &grp->debt);

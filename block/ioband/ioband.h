@@ -16,7 +16,8 @@
 #include "rate.h"
 
 /*
- * The map of ioband.  A bio travels charge.c, queue.c, dispatch.c, complete.c;
+ * The map of ioband.  A bio travels admit.c, queue.c, dispatch.c,
+ * complete.c and pays by charge.c;
  * rules come in through files.c and rule.c; policy.c has the essay.
  *
  * Lock order, outermost first:
@@ -52,6 +53,9 @@ enum ioband_unit {
 	IOBAND_NR_UNITS,
 };
 
+/* What a CPU has in hand of something without limit: for decades. */
+#define IOBAND_PLENTY		(U64_MAX / 2)
+
 /* per CPU and rule: what this CPU has paid for and not used yet */
 struct ioband_reserve {
 	u64			left[IOBAND_NR_UNITS];	/* units in hand */
@@ -59,21 +63,17 @@ struct ioband_reserve {
 };
 
 struct ioband_bucket {
-	enum {
-		IOBAND_NONE,		/* no limit */
-		IOBAND_OPEN,		/* reserves may be used */
-		IOBAND_CLOSED,		/* not before closed_until */
-	}			mode;
 	struct ioband_rate	rate;
 	atomic64_t		tat;
-	u64			rem;		/* dev->lock, see ioband_cost() */
-	s64			closed_until;	/* dev->lock */
+	u64			rem;	/* dev->lock, see ioband_cost() */
 };
 
 /* per group, device and direction: the limits of one gate; I4, RCU */
 struct ioband_rule {
-	struct ioband_bucket	bucket[IOBAND_NR_UNITS];
 	struct ioband_reserve __percpu *reserve;
+	bool			closed;	/* reserves are, see IOBAND_RESERVE_NS */
+	struct ioband_bucket	bucket[IOBAND_NR_UNITS];
+	s64			closed_until;	/* dev->lock */
 	s64			since;	/* earlier arrivals: TAT knows of them */
 	struct rcu_head		rcu;
 };
@@ -110,8 +110,8 @@ struct ioband_dir {
 	 * the first ioband_link() of a group needs just queue_lock.
 	 */
 	struct ioband_rule __rcu *rule;
-	struct ioband_grp	*lim;	/* the nearest gate: us or above */
-	struct ioband_grp	*up;	/* the next one above us */
+	struct ioband_dir	*lim;	/* the nearest gate: us or above */
+	struct ioband_dir	*up;	/* the next one above us */
 
 	/* what waits: dev->lock */
 	struct ioband_ent	gate;
@@ -133,10 +133,12 @@ struct ioband_dir {
 	u64			limit[IOBAND_NR_UNITS];
 };
 
-/* per CPU and group: the v1 statistics */
+/* per CPU and group: the v1 statistics, by ioband_stat_kind() */
+#define IOBAND_STAT_KINDS	6
+
 struct ioband_stat {
 	struct u64_stats_sync	sync;
-	u64_stats_t		cnt[IOBAND_NR_UNITS][BLKG_RWSTAT_NR];
+	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
 };
 
 /* per group and device */
@@ -144,6 +146,7 @@ struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;
 	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
+	bool			careful;	/* no fast path: zoned or offline */
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
@@ -159,8 +162,6 @@ struct ioband_out {
 
 /* per device that has or had a rule */
 struct ioband_dev {
-	atomic_t		zoned_out;	/* zone writes sent, not submitted */
-
 	struct gendisk		*disk;
 	struct request_queue	*q;
 	/* our own: a rescuer must not wait for a device above or below */
@@ -169,6 +170,7 @@ struct ioband_dev {
 
 	spinlock_t		lock;
 	bool			dead;
+	unsigned int		zoned_out;	/* zone writes sent, not submitted */
 	struct rb_root_cached	timed;	/* gates and debts by time */
 	struct ioband_ent	top[2];
 	struct list_head	active[2];	/* dirs with a non-empty fifo */
@@ -206,10 +208,23 @@ static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
 					 lockdep_is_held(&gate->grp->dev->lock));
 }
 
-/* gates a bio of @grp passes in direction @rw, from its own up; queue_lock or dev->lock */
-#define ioband_for_each_gate(gate, grp, rw)				\
-	for ((gate) = (grp)->dir[rw].lim; (gate);			\
-	     (gate) = (gate)->dir[rw].up)
+/* The gates above a group, its own first; queue_lock or dev->lock. */
+#define ioband_for_each_gate(gate, dir)					\
+	for (gate = (dir)->lim; gate; gate = gate->up)
+
+/* Does anybody wait at a gate?  dev->lock for a lasting answer. */
+static inline bool ioband_crowded(const struct ioband_dir *gate)
+{
+	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
+}
+
+/* {read, write, discard} x {async, sync} */
+static inline int ioband_stat_kind(blk_opf_t opf)
+{
+	int op = op_is_discard(opf) ? BLKG_IOSTAT_DISCARD : op_is_write(opf);
+
+	return op * 2 + op_is_sync(opf);
+}
 
 /*
  * While it is held a bio says here when it came and on which CPU, to go out
@@ -258,18 +273,23 @@ static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 }
 
 /* charge.c */
-bool ioband_pay(struct ioband_grp *grp, struct bio *bio, s64 now);
-s64 ioband_due(struct ioband_grp *grp, struct bio *bio, s64 now);
+bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
+bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
+void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now);
+s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
-s64 ioband_debt_end(struct ioband_grp *grp);
 s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
+s64 ioband_debt_end(struct ioband_grp *grp);
+bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
+bool ioband_is_crowded(struct ioband_dir *dir);
+void ioband_reopen(struct ioband_dir *dir, s64 now);
 
 /* queue.c */
-void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now);
+void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due);
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
-void ioband_attach(struct ioband_grp *grp, int rw, s64 now);
-void ioband_detach(struct ioband_grp *grp, int rw);
+void ioband_attach(struct ioband_dir *dir, s64 now);
+void ioband_detach(struct ioband_dir *dir);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
 void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);

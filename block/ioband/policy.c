@@ -13,7 +13,7 @@
  *
  *	submit_bio_noacct()
  *	    |
- *	charge.c	enough at every gate, and nobody waits there: go on
+ *	admit.c		enough at every gate, and nobody waits there: go on
  *	    |		else
  *	queue.c		wait in the group's fifo; gates take the groups below
  *	    |		them in turn
@@ -108,7 +108,10 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 
 static void ioband_pd_init(struct blkg_policy_data *pd)
 {
-	pd_to_grp(pd)->dev = pd_to_blkg(pd)->q->ioband;
+	struct request_queue *q = pd_to_blkg(pd)->q;
+
+	pd_to_grp(pd)->dev = q->ioband;
+	pd_to_grp(pd)->careful = blk_queue_is_zoned(q);
 }
 
 static void ioband_pd_online(struct blkg_policy_data *pd)

@@ -27,6 +27,11 @@ static struct ioband_dir *ent_to_source(struct ioband_ent *ent)
 	return container_of(ent, struct ioband_dir, source);
 }
 
+static int ioband_rw(const struct ioband_dir *dir)
+{
+	return dir - dir->grp->dir;
+}
+
 static struct ioband_ent *ioband_first(const struct rb_root_cached *root)
 {
 	return rb_entry_safe(rb_first_cached(root), struct ioband_ent, node);
@@ -160,64 +165,74 @@ static struct ioband_ent *ioband_adopt(struct ioband_ent *ent,
 
 /**
  * ioband_attach - let a group's held bios take part
- * @grp:	the group
- * @rw:		READ or WRITE
+ * @dir:	the group and direction
  * @now:	ns
  *
  * Finds the way up through the gates there are now.
  *
  * Context: dev->lock held.
  */
-void ioband_attach(struct ioband_grp *grp, int rw, s64 now)
+void ioband_attach(struct ioband_dir *dir, s64 now)
 {
-	struct ioband_ent *ent = &grp->dir[rw].source;
-	struct ioband_grp *gate;
+	struct ioband_dev *dev = dir->grp->dev;
+	struct ioband_ent *ent = &dir->source;
+	struct ioband_dir *gate;
 
-	ioband_for_each_gate(gate, grp, rw)
-		ent = ioband_adopt(ent, &gate->dir[rw].gate);
-	ioband_adopt(ent, &grp->dev->top[rw]);
-	ioband_place(grp->dev, &grp->dir[rw].source, now);
+	ioband_for_each_gate(gate, dir)
+		ent = ioband_adopt(ent, &gate->gate);
+	ioband_adopt(ent, &dev->top[ioband_rw(dir)]);
+	ioband_place(dev, &dir->source, now);
 }
 
 /**
  * ioband_detach - take a group's held bios, and the gates above, out of the trees
- * @grp:	the group
- * @rw:		READ or WRITE
+ * @dir:	the group and direction, with held bios
  *
- * Siblings lose their gates too, so the caller does it to all that are active,
- * and to all of them ioband_attach() if they are to go on.
+ * Who else is below those gates gets them back with the next ioband_attach() from
+ * below them: the caller detaches all that it is about to change, then attaches
+ * them again.
  *
  * Context: dev->lock held.
  */
-void ioband_detach(struct ioband_grp *grp, int rw)
+void ioband_detach(struct ioband_dir *dir)
 {
-	struct ioband_ent *ent = &grp->dir[rw].source;
+	struct ioband_ent *ent = &dir->source;
 
 	for (; ent->kind != IOBAND_TOP; ent = ent->parent)
-		ioband_remove(grp->dev, ent);
+		ioband_remove(dir->grp->dev, ent);
 }
 
 /**
  * ioband_hold - keep a bio until its caps let it go
- * @grp:	its group
+ * @dir:	its group and direction
  * @bio:	the bio, stamped
  * @now:	ns
  *
+ * The rest of a split goes first: its bytes have been given, and its other half
+ * waits for it.
+ *
  * Context: dev->lock held.
  */
-void ioband_hold(struct ioband_grp *grp, struct bio *bio, s64 now)
+void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
-	int rw = bio_data_dir(bio);
-	struct ioband_dir *dir = &grp->dir[rw];
+	struct ioband_dev *dev = dir->grp->dev;
+	bool first = !dir->held++;
 
-	bio_list_add(&dir->fifo, bio);
 	dir->nr_throttled++;
-	if (dir->held++)
+	if (bio_flagged(bio, BIO_BPS_THROTTLED))
+		bio_list_add_head(&dir->fifo, bio);
+	else
+		bio_list_add(&dir->fifo, bio);
+	if (first) {
+		dir->held_since = now;
+		list_add_tail(&dir->active, &dev->active[ioband_rw(dir)]);
+		ioband_attach(dir, now);
+	} else if (bio == bio_list_peek(&dir->fifo)) {
+		ioband_place(dev, &dir->source, now);
+	} else {
 		return;
-	dir->held_since = now;
-	list_add_tail(&dir->active, &grp->dev->active[rw]);
-	ioband_attach(grp, rw, now);
-	ioband_kick(grp->dev, now);
+	}
+	ioband_kick(dev, now);
 }
 
 static void ioband_unheld(struct ioband_dir *dir, s64 now)
@@ -236,7 +251,7 @@ static void ioband_unheld(struct ioband_dir *dir, s64 now)
  */
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 {
-	ioband_detach(dir->grp, dir - dir->grp->dir);
+	ioband_detach(dir);
 	bio_list_merge_init(bios, &dir->fifo);
 	dir->held = 0;
 	ioband_unheld(dir, now);
@@ -273,26 +288,26 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due)
 {
 	for (;;) {
 		struct ioband_ent *ent = ioband_first(&dev->top[rw].ready);
-		struct ioband_grp *grp;
+		struct ioband_dir *dir;
 		struct bio *bio;
 
 		if (!ent)
 			return NULL;
 		while (ent->kind == IOBAND_GATE)
 			ent = ioband_first(&ent->ready);
-		grp = ent_to_source(ent)->grp;
-		bio = bio_list_peek(&ent_to_source(ent)->fifo);
+		dir = ent_to_source(ent);
+		bio = bio_list_peek(&dir->fifo);
 
 		/* debts and the fast path may have been here meanwhile */
-		*due = ioband_due(grp, bio, now);
-		if (*due > now || !ioband_pay(grp, bio, *due)) {
+		*due = ioband_due(dir, bio, now);
+		if (*due > now || !ioband_pay(dir, bio, *due)) {
 			ioband_place(dev, ent->parent, now);
 			continue;
 		}
 		ioband_advance(dev, ent, bio, *due);
-		bio_list_pop(&grp->dir[rw].fifo);
-		if (!--grp->dir[rw].held)
-			ioband_unheld(&grp->dir[rw], now);
+		bio_list_pop(&dir->fifo);
+		if (!--dir->held)
+			ioband_unheld(dir, now);
 		ioband_place(dev, ent, now);
 		return bio;
 	}

@@ -54,14 +54,14 @@ static void ioband_rule_free_rcu(struct rcu_head *rcu)
 
 static void __ioband_link(struct ioband_grp *grp, int rw)
 {
-	struct ioband_dir *dir = &grp->dir[rw];
-	struct ioband_grp *up = ioband_parent(grp);
+	struct ioband_dir *dir = &grp->dir[rw], *up = NULL;
 
-	while (up && !rcu_access_pointer(up->dir[rw].rule))
-		up = ioband_parent(up);
+	while (!up && (grp = ioband_parent(grp)))
+		if (rcu_access_pointer(grp->dir[rw].rule))
+			up = &grp->dir[rw];
 	WRITE_ONCE(dir->up, up);
-	/* pairs with ioband_lookup(): who finds a gate finds the group set up */
-	smp_store_release(&dir->lim, rcu_access_pointer(dir->rule) ? grp : up);
+	/* pairs with __ioband_bio(): who finds a gate finds the group set up */
+	smp_store_release(&dir->lim, rcu_access_pointer(dir->rule) ? dir : up);
 }
 
 /**
@@ -131,7 +131,7 @@ static s64 ioband_pull(struct ioband_grp *grp, int rw)
 	list_for_each_entry(dir, &grp->dev->active[rw], active) {
 		if (!ioband_is_below(dir->grp, grp))
 			continue;
-		ioband_detach(dir->grp, rw);
+		ioband_detach(dir);
 		arrival = min(arrival, ioband_arrival(bio_list_peek(&dir->fifo)));
 	}
 	return arrival;
@@ -143,7 +143,7 @@ static void ioband_push(struct ioband_grp *grp, int rw, s64 now)
 
 	list_for_each_entry(dir, &grp->dev->active[rw], active)
 		if (ioband_is_below(dir->grp, grp))
-			ioband_attach(dir->grp, rw, now);
+			ioband_attach(dir, now);
 	ioband_kick(grp->dev, now);
 }
 
@@ -169,15 +169,19 @@ static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
 static void ioband_rule_init(struct ioband_rule *rule,
 			     const u64 limit[IOBAND_NR_UNITS], s64 now)
 {
+	int cpu;
+
 	ioband_rate_init(&rule->bucket[IOBAND_BYTES].rate, limit[IOBAND_BYTES],
 			 IOBAND_BURST_BYTES, IOBAND_MIN_BATCH_BYTES,
 			 num_possible_cpus());
 	ioband_rate_init(&rule->bucket[IOBAND_IOS].rate, limit[IOBAND_IOS],
 			 IOBAND_BURST_IOS, IOBAND_MIN_BATCH_IOS,
 			 num_possible_cpus());
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		rule->bucket[unit].mode = rule->bucket[unit].rate.per_sec ?
-					  IOBAND_OPEN : IOBAND_NONE;
+	for_each_possible_cpu(cpu)
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			if (!rule->bucket[unit].rate.per_sec)
+				per_cpu_ptr(rule->reserve, cpu)->left[unit] =
+					IOBAND_PLENTY;
 	rule->since = now;
 }
 

@@ -56,6 +56,30 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 		   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
 }
 
+static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit,
+			   struct blkg_rwstat_sample *sum)
+{
+	static const enum blkg_rwstat_type op[] = {
+		[BLKG_IOSTAT_READ]	= BLKG_RWSTAT_READ,
+		[BLKG_IOSTAT_WRITE]	= BLKG_RWSTAT_WRITE,
+		[BLKG_IOSTAT_DISCARD]	= BLKG_RWSTAT_DISCARD,
+	};
+	u64 cnt[IOBAND_STAT_KINDS];
+	unsigned int seq;
+
+	do {
+		seq = u64_stats_fetch_begin(&stat->sync);
+		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+			cnt[kind] = u64_stats_read(&stat->cnt[kind][unit]);
+	} while (u64_stats_fetch_retry(&stat->sync, seq));
+
+	/* see ioband_stat_kind() */
+	for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++) {
+		sum->cnt[op[kind / 2]] += cnt[kind];
+		sum->cnt[kind % 2 ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC] += cnt[kind];
+	}
+}
+
 static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
 			      struct blkg_rwstat_sample *sum)
 {
@@ -63,19 +87,8 @@ static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
 
 	if (!grp->stat)
 		return;
-	for_each_possible_cpu(cpu) {
-		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
-		u64 cnt[BLKG_RWSTAT_NR];
-		unsigned int seq;
-
-		do {
-			seq = u64_stats_fetch_begin(&stat->sync);
-			for (int i = 0; i < BLKG_RWSTAT_NR; i++)
-				cnt[i] = u64_stats_read(&stat->cnt[unit][i]);
-		} while (u64_stats_fetch_retry(&stat->sync, seq));
-		for (int i = 0; i < BLKG_RWSTAT_NR; i++)
-			sum->cnt[i] += cnt[i];
-	}
+	for_each_possible_cpu(cpu)
+		ioband_add_cpu(per_cpu_ptr(grp->stat, cpu), unit, sum);
 }
 
 static u64 ioband_prfill_rwstat(struct seq_file *sf,
@@ -135,8 +148,8 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 	for_each_possible_cpu(cpu) {
 		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
 
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			for (int i = 0; i < BLKG_RWSTAT_NR; i++)
-				u64_stats_set(&stat->cnt[unit][i], 0);
+		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+			for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+				u64_stats_set(&stat->cnt[kind][unit], 0);
 	}
 }
