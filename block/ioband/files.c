@@ -6,6 +6,7 @@
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
 #include <linux/kstrtox.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 
@@ -173,6 +174,7 @@ static int ioband_write(struct kernfs_open_file *of, char *buf,
 	struct gendisk *activated = NULL;
 	struct ioband_conf conf = { };
 	struct blkg_conf_ctx ctx;
+	unsigned int memflags;
 	int ret = -ENOMEM;
 
 	if (!spare[READ] || !spare[WRITE])
@@ -185,10 +187,13 @@ static int ioband_write(struct kernfs_open_file *of, char *buf,
 	if (ret)
 		goto free;
 
+	/* blkg_conf_prep() allocates under a mutex that is taken in a freeze */
+	memflags = memalloc_noio_save();
 	ret = parse(ctx.body, of_cft(of)->private, &conf);
 	if (!ret)
 		ret = ioband_configure(css_to_blkcg(of_css(of)), &ctx, &conf,
 				       spare, &activated);
+	memalloc_noio_restore(memflags);
 	blkg_conf_close_bdev(&ctx);
 	if (activated) {
 		ioband_activated(activated);

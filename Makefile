@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+# ioband: hard, even caps on block I/O per cgroup, as a patch series for Linux. "make" explains the targets.
+CONFIG ?= uml-vt
+
+help:
+	@echo 'make demo            caps of 1, 2 and 3 MiB/s and 8192 IOPS on a real kernel: asked, got, and a picture'
+	@echo '                     (10 minutes the first time on 2 cores, then 1 minute)'
+	@echo 'make check           all tests; ends with "N passed, N failed" (35 minutes, then 10)'
+	@echo 'make bench           ioband against mainline in the same kernel (20 minutes)'
+	@echo 'make shell           an interactive shell in the patched kernel'
+	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
+	@echo 'make patches         writes the new files in patches/ anew from the sources'
+	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
+	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
+	@echo
+	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
+	@echo 'own: KERNEL=/path/to/linux. Products are in build/, results and logs in out/.'
+
+demo:
+	@scripts/deps build test plot
+	@scripts/build uml-vt
+	@scripts/demo
+
+check:
+	@scripts/deps build
+	@scripts/check
+
+bench:
+	@scripts/deps build test qemu plot
+	@scripts/bench
+
+shell:
+	@scripts/deps build test
+	@scripts/shell
+
+tree:
+	@test -n '$(DIR)' || { echo 'error: where to? make tree DIR=/path' >&2; exit 1; }
+	@scripts/deps build
+	@scripts/apply '$(DIR)'
+
+patches:
+	@scripts/deps build
+	@scripts/series export
+
+selftest:
+	@scripts/deps build test $(if $(filter qemu,$(CONFIG)),qemu)
+	@scripts/build $(CONFIG)
+	@scripts/selftest $(CONFIG) $(T) $(if $(T),-v)
+
+clean:
+	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests
+
+distclean:
+	rm -rf out build
+
+.PHONY: help demo check bench shell tree patches selftest clean distclean

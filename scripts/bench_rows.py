@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Make result rows of what the bench guests left behind.
+
+usage: bench_rows.py RESULTS.json PART...
+
+Each PART is a directory with the subdirectories "ioband" and "mainline", from the same script under
+ioband=on and ioband=off. A line of PART/*/spec is: kind, scenario, case, key=value..., file...; kinds are
+the functions below. Writes a list of {scenario, case, metric, ideal, ioband, mainline}.
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import statistics
+
+SEC = 1e9       # ns
+MIB = 1 << 20
+BURST_S = 0.005         # the default burst: this much time of the rate ...
+BURST_BYTES = 65536     # ... but no less than this
+BURST_IOS = 1
+
+
+class Run:
+    """The files of one guest."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def json(self, name):
+        """What blkio_load printed; times in ns."""
+        return json.loads((self.path / f"{name}.json").read_text())
+
+    def log(self, names, direction="RW"):
+        """I/Os as (end in ns, bytes), in order of their end."""
+        ios = []
+        for name in names:
+            for line in (self.path / f"{name}.log").read_text().splitlines():
+                _, end, op, size = line.split()
+                if op in direction:
+                    ios.append((int(end), int(size)))
+        return sorted(ios, key=lambda io: io[0])
+
+
+def load(run, opt, names):
+    """Rate in MiB/s of all loads together; latencies in ms if the ideal is known (size)."""
+    rate, seconds = int(opt["rate"]), float(opt["seconds"])
+    runs = [run.json(n) for n in names]
+    got = sum(r["bytes"] for r in runs)
+    yield "rate, MiB/s", rate / MIB, got / seconds / MIB
+    yield "rate error, %", 0, (got / seconds / rate - 1) * 100
+    if "size" in opt:
+        for p in "p50", "p99", "max":
+            yield f"latency {p}, ms", int(opt["size"]) / rate * 1e3, runs[0][f"{p}_ns"] / 1e6
+
+
+def iops(run, opt, names):
+    """Intervals after the first, spacing after the first second, latency."""
+    rate, interval = int(opt["rate"]), int(opt["interval"])
+    run0 = run.json(names[0])
+    per = [n / interval for n in run0["intervals"][1:]]
+    worst = max(per, key=lambda n: abs(n - rate))
+    yield f"IOPS, worst {interval} s interval", rate, worst
+    yield f"error, worst {interval} s interval, %", 0, (worst / rate - 1) * 100
+    ends = [t for t, _ in run.log(names) if t > run0["start_ns"] + SEC]
+    gaps = [b - a for a, b in zip(ends, ends[1:])]
+    yield "time between I/Os, stddev, us", 0, statistics.pstdev(gaps) / 1e3
+    for p in "p50", "p99", "max":
+        yield f"latency {p}, ms", int(opt["depth"]) / rate * 1e3, run0[f"{p}_ns"] / 1e6
+
+
+def window(run, opt, names):
+    """Most that any window holds beyond R * t + max(B, its first I/O); <= 0 keeps the bound."""
+    ios = run.log(names, opt.get("dir", "RW"))
+    if "bps" in opt:
+        rate, unit, burst = int(opt["bps"]), "bytes", BURST_BYTES
+    else:
+        rate, unit, burst = int(opt["iops"]), "I/Os", BURST_IOS
+        ios = [(t, 1) for t, _ in ios]
+    burst = max(burst, rate * BURST_S)
+    most, best, total = float("-inf"), float("inf"), 0
+    for t, n in ios:
+        rest = rate * (t - ios[0][0]) / SEC
+        best = min(best, total - rest + max(burst, n))
+        total += n
+        most = max(most, total - rest - best)
+    yield f"beyond R*t + B, {unit}, {opt.get('dir', 'all')}", "<= 0", most
+
+
+def ends(run, opt, names):
+    """When a load was through, s."""
+    got = run.json(names[0])
+    yield "end, s", float(opt["seconds"]), (got["end_ns"] - got["start_ns"]) / SEC
+
+
+def share(run, _opt, names):
+    """Percent of the bytes that the first load got."""
+    got = [run.json(n)["bytes"] for n in names]
+    yield "share of the first, %", 100 / len(got), got[0] / sum(got) * 100
+
+
+def per_io(run, name):
+    """Median of ns per I/O over the runs of one load; at one instruction per ns these are instructions."""
+    paths = sorted(run.path.glob(f"{name}.*.json"))
+    runs = [json.loads(p.read_text()) for p in paths]
+    return statistics.median((r["end_ns"] - r["start_ns"]) / r["ios"] for r in runs)
+
+
+def instr(run, opt, names):
+    """Instructions per I/O, or how many more than load `base`."""
+    got = per_io(run, names[0])
+    if "base" not in opt:
+        yield "instructions per I/O", None, got
+        return
+    base = per_io(run, opt["base"])
+    if "percent" in opt:
+        yield "instructions per I/O over no rule, %", f"<= {opt['percent']}", (got / base - 1) * 100
+    else:
+        yield "instructions per I/O over no rule", f"<= {opt['most']}", got - base
+
+
+def ratio(run, opt, names):
+    """Median of the ratios of I/Os per second, pair by pair; files are NAME.PAIR.json."""
+    ratios = []
+    for pair in range(int(opt["pairs"])):
+        base, got = (run.json(f"{n}.{pair}") for n in names)
+        speed = [r["ios"] / (r["end_ns"] - r["start_ns"]) for r in (base, got)]
+        ratios.append(speed[1] / speed[0])
+    yield "IOPS, of those without a rule", f">= {opt['least']}", statistics.median(ratios)
+
+
+def value(_run, opt, names):
+    """A number that the guest has measured itself."""
+    yield opt["metric"], opt.get("ideal"), float(names[0])
+
+
+KINDS = {f.__name__: f for f in (load, iops, window, ends, share, instr, ratio, value)}
+
+
+def measure(path):
+    """{(scenario, case, metric): (ideal, value)} of one guest."""
+    rows = {}
+    for line in (path / "spec").read_text().splitlines():
+        kind, scenario, case, *rest = shlex.split(line)
+        opt = dict(arg.split("=", 1) for arg in rest if "=" in arg)
+        names = [arg for arg in rest if "=" not in arg]
+        for metric, ideal, got in KINDS[kind](Run(path), opt, names):
+            rows[scenario, case, metric] = ideal, got
+    return rows
+
+
+def unused(ours, theirs, plain):
+    """What each column costs without a rule over a kernel that is built without ioband."""
+    for key, (ideal, base) in plain.items():
+        if key[2] == "instructions per I/O" and ideal is None:
+            yield {"scenario": "unused", "case": key[1], "metric": "instructions per I/O over a kernel without ioband",
+                   "ideal": 0, "ioband": ours[key][1] - base, "mainline": theirs[key][1] - base}
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=pathlib.Path)
+    parser.add_argument("part", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    rows = []
+    for part in args.part:
+        ours, theirs = measure(part / "ioband"), measure(part / "mainline")
+        for key, (ideal, got) in ours.items():
+            rows.append(dict(zip(("scenario", "case", "metric"), key), ideal=ideal, ioband=got,
+                             mainline=theirs[key][1] if key in theirs else None))
+        if (part / "plain").exists():
+            rows += unused(ours, theirs, measure(part / "plain"))
+    args.results.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

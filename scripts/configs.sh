@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced after lib.sh: what each kernel configuration consists of, where it is built, how it boots.
+# shellcheck shell=bash
+
+config_fragments() {
+	case $1 in
+	uml-vt)    echo base uml vt ;;
+	uml-base)  echo base uml smp ;;
+	uml-debug) echo base uml smp debug ;;
+	qemu)      echo base qemu ;;
+	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu" ;;
+	esac
+}
+
+config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
+config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
+config_obj()    { echo "$BUILD/obj-$1"; }
+config_image()  { case $1 in uml-*) echo "$(config_obj "$1")/linux" ;; *) echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;; esac }
+
+# Guest memory in MiB.
+config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }
+
+config_bootargs() {
+	case $1 in
+	uml-vt)             echo "seccomp=on time-travel=inf-cpu" ;;
+	uml-base|uml-debug) echo "seccomp=on ncpus=2" ;;
+	qemu)               echo "" ;;
+	esac
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Print and store what scripts/demo measured.
+
+Reads DIR/ioband and DIR/mainline, each with a JSON line per load (times in ns),
+and writes DIR/results.json: rows {scenario, case, metric, ideal, ioband,
+mainline, seed}. Rates are MiB/s or I/Os per second, latencies ms. "seed" is what
+the system reached that a scenario comes from, null if it was not reported.
+"""
+import argparse
+import json
+import os
+
+SECONDS = 30
+# io-throttle v11 with xdd, MB/s
+SEED_S5 = {
+    "direct-read": (1.051, 2.099, 3.148),
+    "direct-write": (21.3, 21.1, 21.0),
+    "buffered-read": (2.33, 2.36, 2.39),
+}
+# blkio throttling through libcgroup, w/s in every interval of 5 s
+SEED_S6 = 8190.40
+KERNELS = ("ioband", "mainline")
+
+
+def load(folder, kernel, name):
+    """What one load reported."""
+    with open(os.path.join(folder, kernel, name + ".json"), encoding="ascii") as file:
+        return json.load(file)
+
+
+def largest_gap(folder, kernel, name, after=1.0):
+    """Longest time in ms between the ends of two I/Os that follow each other, `after` s into the run."""
+    with open(os.path.join(folder, kernel, name + ".log"), encoding="ascii") as file:
+        ends = sorted(int(line.split()[1]) for line in file)
+    ends = [ns for ns in ends if ns >= ends[0] + after * 1e9]
+    return max(b - a for a, b in zip(ends, ends[1:])) / 1e6
+
+
+def row(scenario, case, metric, ideal, values, seed=None):
+    """One row; values are those of KERNELS."""
+    return {"scenario": scenario, "case": case, "metric": metric, "ideal": ideal,
+            **dict(zip(KERNELS, values)), "seed": seed}
+
+
+def rows_s5(folder):
+    """Rates and latencies of the nine cells."""
+    for mode, seeds in SEED_S5.items():
+        for mib in (1, 2, 3):
+            got = [load(folder, kernel, f"s5-{mode}-{mib}") for kernel in KERNELS]
+            case = f"{mode.replace('-', ' ')}, {mib} MiB/s"
+            yield row("S5", case, "rate_mib_s", mib, [g["bytes"] / SECONDS / 2**20 for g in got],
+                      round(seeds[mib - 1] * 1e6 / 2**20, 3))
+            for metric in ("p50", "p99", "max"):
+                yield row("S5", case, f"{metric}_ms", 62.5 / mib, [g[f"{metric}_ns"] / 1e6 for g in got])
+
+
+def rows_s6(folder):
+    """IOPS in each interval of 5 s, and how evenly they are spaced."""
+    got = [load(folder, kernel, "s6")["intervals"] for kernel in KERNELS]
+    for i, ios in enumerate(zip(*got)):
+        yield row("S6", f"{5 * i}-{5 * i + 5} s", "iops", 8192, [n / 5 for n in ios], SEED_S6)
+    yield row("S6", "after 1 s", "largest_gap_ms", 1000 / 8192,
+              [largest_gap(folder, kernel, "s6") for kernel in KERNELS])
+
+
+def percent(got, asked):
+    """How far off, for people."""
+    return f"{(got / asked - 1) * 100:+.2f}%"
+
+
+def print_s5(rows):
+    """A line per cell."""
+    table = {(r["case"], r["metric"]): r for r in rows}
+    print("\nS5  three groups at once, caps of 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s")
+    print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} {'p50 / p99 / max ms':>22} | "
+          f"{'mainline':>8} {'error':>8} {'p50 / p99 / max ms':>22} | {'io-throttle':>11}")
+    for mode in (name.replace("-", " ") for name in SEED_S5):
+        for mib in (1, 2, 3):
+            case = f"{mode}, {mib} MiB/s"
+            rate = table[case, "rate_mib_s"]
+            text = f"{mode if mib == 1 else '':14} {mib:6.4f} |"
+            for kernel in KERNELS:
+                lat = [table[case, m + "_ms"][kernel] for m in ("p50", "p99", "max")]
+                shown = " / ".join(f"{ms:.2f}" for ms in lat)
+                text += f" {rate[kernel]:8.4f} {percent(rate[kernel], mib):>8} {shown:>22} |"
+            print(text + f" {rate['seed']:11.3f}")
+
+
+def print_s6(rows):
+    """A line per interval."""
+    print("\nS6  8192 write IOPS set and run with cgcreate, cgset, cgget, cgexec; 4 KiB at random, depth 128")
+    print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} | {'mainline':>8} {'error':>8} | {'blkio, then':>11}")
+    for r in rows:
+        if r["scenario"] != "S6" or r["metric"] != "iops":
+            continue
+        text = f"{r['case']:14} {r['ideal']:6} |"
+        for kernel in KERNELS:
+            text += f" {r[kernel]:8.1f} {percent(r[kernel], r['ideal']):>8} |"
+        print(text + f" {r['seed']:11.2f}")
+    gap = next(r for r in rows if r["metric"] == "largest_gap_ms")
+    print(f"largest pause between two I/Os, ms: ideal {gap['ideal']:.3f}, ioband {gap['ioband']:.3f}, "
+          f"mainline {gap['mainline']:.3f}")
+    print("(the first 5 s hold B as well, what an idle group has in hand: 5 ms of the rate)")
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dir", help="where scripts/demo left its results")
+    folder = parser.parse_args().dir
+    rows = [*rows_s5(folder), *rows_s6(folder)]
+    with open(os.path.join(folder, "results.json"), "w", encoding="ascii") as file:
+        json.dump(rows, file, indent=1)
+        file.write("\n")
+    print_s5(rows)
+    print_s6(rows)
+
+
+if __name__ == "__main__":
+    main()

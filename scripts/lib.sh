@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by the scripts beside it: where things are, how to speak, how to run long work.
+# shellcheck shell=bash
+set -euo pipefail
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Build products and results; both are safe to delete.
+BUILD=$(realpath -m "${IOBAND_BUILD:-$TOP/build}")
+OUT=$(realpath -m "${IOBAND_OUT:-$TOP/out}")
+export TOP BUILD OUT
+
+say()  { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+warn() { printf 'warning: %s\n' "$*" >&2; }
+
+# die CAUSE [NEXT_STEP]
+die() {
+	printf 'error: %s\n' "$1" >&2
+	[ $# -lt 2 ] || printf ' next: %s\n' "$2" >&2
+	exit 1
+}
+
+# The comment block at the head of the calling script is its help text.
+help() { sed -n '3,/^[^#]/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"; }
+
+case "$TOP$BUILD$OUT" in
+*[[:space:]:]*) die "the kernel's make cannot work under a path with blanks or colons: $TOP" \
+	"move the project, or set IOBAND_BUILD and IOBAND_OUT" ;;
+esac
+mkdir -p "$BUILD" "$OUT"
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# seconds -> 3m07s
+minsec() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
+
+# The last thing a log says, for a progress line.
+last_line() {
+	if [ -s "$1" ]; then tail -n 1 "$1" | tr -d '\r' | cut -c 1-70; else echo "waiting for its turn"; fi
+}
+
+# run_logged LOG COMMAND...: output to LOG, a line of progress every 20 s, the end of LOG on failure.
+run_logged() {
+	local log=$1 begin=$SECONDS tick=0 pid rc=0
+	shift
+	mkdir -p "$(dirname "$log")"
+	"$@" </dev/null >"$log" 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.2
+		tick=$((tick + 1))
+		[ $((tick % 100)) -ne 0 ] || say "   $(minsec $((SECONDS - begin))) $(last_line "$log")"
+	done
+	wait "$pid" || rc=$?
+	[ "$rc" = 0 ] || { tail -n 15 "$log" >&2; say "log: $log" >&2; }
+	return "$rc"
+}
+
+# One kernel build at a time on this machine; the lock is held while COMMAND runs.
+with_build_lock() {
+	flock "${IOBAND_BUILD_LOCK:-$BUILD/.lock}" "$@"
+}
+
+# Nobody changes the patched tree while it is built from.
+with_tree_lock() { flock "$BUILD/.tree.lock" "$@"; }
+
+# Identical sources give identical objects: ccache then serves every clone.
+export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=ioband KBUILD_BUILD_HOST=build
+export CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=time_macros
+
+# The compiler, through ccache if it is there: kernel_cc gcc, kernel_cc aarch64-linux-gnu-gcc.
+kernel_cc() {
+	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a test said (TAP) and what became of it, as counts and causes."""
+import re
+
+POINT = re.compile(r'^\s*(ok|not ok)\b\s*(\d*)\s*(?:- )?(.*)$')
+PLAN = re.compile(r'^\s*1\.\.(\d+)')
+# Exit statuses of scripts/boot and of kselftests.
+SKIP = 4
+STATUS = {120: 'the kernel complained', 121: 'the guest ended without a status', 124: 'timed out'}
+
+
+class Result:
+    """passed, failed, skipped: numbers of test points; causes: a line per failure."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.causes = []
+
+    def fail(self, cause):
+        """One failure more."""
+        self.failed += 1
+        self.causes.append(cause)
+
+    def add(self, other):
+        """Adds up."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.causes += other.causes
+
+    def __str__(self):
+        text = f'{self.passed} passed, {self.failed} failed'
+        return f'{text}, {self.skipped} skipped' if self.skipped else text
+
+
+def points(text):
+    """The Result of the ok and not ok lines alone."""
+    result = Result()
+    for line in text.splitlines():
+        match = POINT.match(line.rstrip('\r'))
+        if not match:
+            continue
+        good, _, what = match.groups()
+        if re.search(r'#\s*SKIP\b', what, re.I):
+            result.skipped += 1
+        elif good == 'ok':
+            result.passed += 1
+        else:
+            result.fail(what.strip() or line.strip())
+    return result
+
+
+def judge(text, status):
+    """The Result of one test program that printed text and ended with status.
+
+    Whatever goes wrong besides its points (no plan, points missing, a bad exit, a splat) is a failure more.
+    """
+    result = points(text)
+    seen = result.passed + result.failed + result.skipped
+    plan = next((int(match.group(1)) for match in map(PLAN.match, text.splitlines()) if match), None)
+    skipped_whole = plan == 0 and status == SKIP
+    if skipped_whole:
+        result.skipped += 1
+    elif status == SKIP and not result.failed and not result.passed and seen:
+        pass
+    elif status and not (status == 1 and result.failed):
+        result.fail(STATUS.get(status, f'exit status {status}'))
+    elif plan is None:
+        result.fail('printed no plan')
+    elif plan != seen:
+        result.fail(f'{seen} points of {plan} planned')
+    elif not seen:
+        result.fail('tested nothing')
+    elif status == 0 and result.failed:
+        result.fail('exit status 0 in spite of failures')
+    return result

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runner behind make check: counts, order, and that no failure gets lost."""
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, SCRIPTS)
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader('check', SCRIPTS + '/check')
+check = importlib.util.module_from_spec(importlib.util.spec_from_loader('check', loader))
+loader.exec_module(check)
+
+
+class TestJudge(unittest.TestCase):
+    """What a stage printed and its status -> passed, failed, skipped."""
+
+    CASES = (
+        ('', 0, (1, 0, 0)),
+        ('', 1, (0, 1, 0)),
+        ('ok a\nok b\n', 0, (2, 0, 0)),
+        ('ok a\nnot ok b: see x\n', 1, (1, 1, 0)),
+        ('ok a\n', 2, (1, 1, 0)),
+        ('ok a # SKIP no tree\n', 0, (0, 0, 1)),
+        ('passed x: 3 passed, 0 failed (1 s)\n3 passed, 0 failed\n', 0, (3, 0, 0)),
+        ('FAILED x: 3 passed, 1 failed (1 s)\n  x: too slow\n3 passed, 1 failed, 2 skipped\n', 1, (3, 1, 2)),
+        ('no test names qemu in its header\n0 passed, 0 failed\n', 1, (0, 1, 0)),
+    )
+
+    def test_table(self):
+        """Every row."""
+        for text, status, want in self.CASES:
+            with self.subTest(text=text, status=status):
+                result = check.judge(text, status)
+                self.assertEqual((result.passed, result.failed, result.skipped), want)
+
+    def test_cause(self):
+        """The script's own words where it has some."""
+        self.assertEqual(check.judge('hm\nerror: no disk\n next: buy one\n', 1).causes, ['error: no disk'])
+
+
+class Fake(check.Stage):
+    """A stage that notes when it runs instead of running a command."""
+
+    running, builds, most, order = 0, 0, [0, 0], []
+    guard = threading.Lock()
+
+    def __init__(self, name, needs=(), build=False, fails=False):
+        super().__init__(name, 'none', needs, build)
+        self.fails = fails
+
+    def run(self):
+        """Takes a moment; counts who else does."""
+        with Fake.guard:
+            Fake.running += 1
+            Fake.builds += self.build
+            Fake.most = [max(Fake.most[0], Fake.running), max(Fake.most[1], Fake.builds)]
+            Fake.order.append(self.name)
+        time.sleep(0.02)
+        with Fake.guard:
+            Fake.running -= 1
+            Fake.builds -= self.build
+        self.result = check.judge('', int(self.fails))
+        self.state = 'failed' if self.fails else 'passed'
+
+
+class TestRunner(unittest.TestCase):
+    """Order and counts."""
+
+    def runner(self, *stages):
+        """Runs stages quietly."""
+        Fake.running, Fake.builds, Fake.most, Fake.order = 0, 0, [0, 0], []
+        stdout, sys.stdout = sys.stdout, tempfile.TemporaryFile('w')
+        try:
+            return str(check.Runner(stages).run())
+        finally:
+            sys.stdout.close()
+            sys.stdout = stdout
+
+    def test_two_at_once_one_build(self):
+        """Builds never overlap, tests do, nothing runs before what it needs."""
+        total = self.runner(Fake('b1', build=True), Fake('b2', build=True), Fake('t1', ('b1',)), Fake('b3', build=True),
+                            Fake('t2', ('b2',)), Fake('t3', ('b1',)))
+        self.assertEqual(total, '6 passed, 0 failed')
+        self.assertEqual(Fake.most, [2, 1])
+        self.assertLess(Fake.order.index('b2'), Fake.order.index('t2'))
+
+    def test_goes_on(self):
+        """After a failure the rest runs, except for what needs it, which counts as failed."""
+        total = self.runner(Fake('b', build=True, fails=True), Fake('t', ('b',)), Fake('after', ('t',)), Fake('other'))
+        self.assertEqual(total, '1 passed, 3 failed')
+        self.assertEqual(sorted(Fake.order), ['b', 'other'])
+
+
+if __name__ == '__main__':
+    unittest.main()

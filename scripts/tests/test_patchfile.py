@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Patches taken apart and put together."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import patchfile
+from patchfile import Patch, PatchError
+
+HEADER = '''From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: A Name <name@example.org>
+Date: Thu, 1 Jan 2026 00:00:00 +0000
+Subject: [PATCH] block: say a
+ thing
+
+Why it is said.
+
+Signed-off-by: A Name <name@example.org>
+---
+'''
+HOOK = '''diff --git a/block/core.c b/block/core.c
+index 111111111111..222222222222 100644
+--- a/block/core.c
++++ b/block/core.c
+@@ -1,3 +1,4 @@ int f(void)
+ one
+--- two
+++++ two
++-- 
+ three
+'''
+
+
+class TestPatch(unittest.TestCase):
+    """Reading and writing one patch."""
+
+    def test_reads_header_and_hunks(self):
+        """A "-- " line inside a hunk is no signature, "---" inside one no header."""
+        patch = Patch(HEADER + '\n' + HOOK)
+        self.assertEqual(patch.subject(), 'block: say a thing')
+        self.assertEqual(patch.author(), 'A Name')
+        self.assertEqual([diff.path for diff in patch.diffs], ['block/core.c'])
+        self.assertEqual(patch.diffs[0].changed(), 3)
+        self.assertEqual(str(patch.diffs[0]), HOOK)
+
+    def test_writes_itself_again(self):
+        """str() of what str() gave is the same, notes kept, signature dropped."""
+        once = str(Patch(HEADER + 'v2: louder\n\n block/core.c | 9 +++\n 1 file changed, 9 insertions(+)\n\n' + HOOK + '-- \n2.39\n'))
+        self.assertEqual(str(Patch(once)), once)
+        self.assertIn('---\nv2: louder\n\n block/core.c |', once)
+        self.assertIn(' 1 file changed, 2 insertions(+), 1 deletion(-)\n', once)
+        self.assertTrue(once.endswith(' three\n'))
+
+    def test_rejects(self):
+        """Miscounted hunks, renames, no message end."""
+        for bad in (HOOK.replace('-1,3', '-1,4'), HOOK.replace('index', 'rename from x\nindex'), HOOK + 'stray\n'):
+            with self.assertRaises(PatchError):
+                Patch(HEADER + bad)
+        with self.assertRaises(PatchError):
+            Patch('no end\n' + HOOK)
+
+
+class TestNewFile(unittest.TestCase):
+    """What we write is what git would."""
+
+    CONTENTS = ('', 'one\n', 'one\ntwo\n', 'no end', 'two\nno end', '\n\n')
+
+    def test_same_as_git(self):
+        """git format-patch of the same file."""
+        for content in self.CONTENTS:
+            with self.subTest(content=content), tempfile.TemporaryDirectory() as cwd:
+                with open(os.path.join(cwd, 'new.c'), 'w', encoding='utf-8') as file:
+                    file.write(content)
+                patchfile.git(['init', '-q'], cwd)
+                patchfile.git(['add', 'new.c'], cwd)
+                want = patchfile.git(['diff', '--cached', f'--abbrev={patchfile.ABBREV}'], cwd)
+                self.assertEqual(str(patchfile.new_file('new.c', content)), want)
+
+    def test_applies(self):
+        """git apply makes the file out of it, with its mode."""
+        with tempfile.TemporaryDirectory() as cwd:
+            patchfile.git(['apply', '-'], cwd, str(patchfile.new_file('d/run.sh', 'a\nb\n', '100755')))
+            self.assertEqual(subprocess.check_output(['cat', cwd + '/d/run.sh'], encoding='utf-8'), 'a\nb\n')
+            self.assertTrue(os.access(cwd + '/d/run.sh', os.X_OK))
+
+
+class TestUnapply(unittest.TestCase):
+    """A later patch's hunks taken away."""
+
+    OLD = ''.join(f'line {i}\n' for i in range(30))
+    NEW = OLD.replace('line 3\n', 'line 3\nmore\n\n').replace('line 20\n', 'other\n')
+
+    def test_inverts(self):
+        """unapply(changed_file(old, new), new) is old, also after the source grew in front."""
+        diff = patchfile.changed_file('d/f', self.OLD, self.NEW)
+        self.assertEqual(patchfile.unapply(diff, self.NEW), self.OLD)
+        self.assertEqual(patchfile.unapply(diff, 'top\n' * 9 + self.NEW), 'top\n' * 9 + self.OLD)
+
+    def test_says_what_is_missing(self):
+        """Lines that the hunk ends in but the source does not have."""
+        diff = patchfile.changed_file('d/f', self.OLD, self.NEW)
+        with self.assertRaisesRegex(PatchError, 'd/f.*later patch'):
+            patchfile.unapply(diff, self.NEW.replace('other', 'else'))
+
+
+if __name__ == '__main__':
+    unittest.main()

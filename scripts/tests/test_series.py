@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/series on a toy kernel and a toy repository."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class TestSeries(unittest.TestCase):
+    """A kernel tree with two commits on base; from-tree makes a repository of it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree, self.top = folder.name + '/tree', folder.name + '/top'
+        os.makedirs(self.top + '/patches')
+        self.git(self.top, 'init', '-q')
+        os.makedirs(self.tree)
+        self.git(self.tree, 'init', '-q', '-b', 'base')
+        self.write(self.tree, 'block/core.c', ''.join(f'{i}\n' for i in range(20)))
+        self.write(self.tree, 'MAINTAINERS', 'a\nz\n')
+        self.commit('base')
+        self.git(self.tree, 'checkout', '-q', '-b', 'work')
+        self.write(self.tree, 'block/ioband/a.c', 'int a;\n')
+        self.write(self.tree, 'block/ioband/Kconfig', 'config A\n')
+        self.write(self.tree, 'block/ioband/Makefile', 'obj-y += a.o\n')
+        self.commit('block: add a')
+        self.write(self.tree, 'block/ioband/b.c', 'int b;\n')
+        self.write(self.tree, 'block/ioband/Makefile', 'obj-y += a.o\nobj-y += b.o\n')
+        self.write(self.tree, 'block/core.c', ''.join(f'{i}\n' for i in range(20)).replace('\n7\n', '\n7\nhook();\n'))
+        self.write(self.tree, 'MAINTAINERS', 'a\nioband\nz\n')
+        self.commit('block: hook b')
+        self.series('from-tree', self.tree)
+
+    def git(self, cwd, *args):
+        """git with a name of its own."""
+        return subprocess.run(['git', '-c', 'user.name=T', '-c', 'user.email=t@example.org', *args], cwd=cwd,
+                              check=True, capture_output=True, encoding='utf-8').stdout
+
+    def write(self, top, path, content):
+        """A file below top."""
+        os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
+        with open(os.path.join(top, path), 'w', encoding='utf-8') as file:
+            file.write(content)
+
+    def read(self, path):
+        """A file of the repository."""
+        with open(os.path.join(self.top, path), encoding='utf-8') as file:
+            return file.read()
+
+    def commit(self, subject):
+        """All of the tree as one commit."""
+        self.git(self.tree, 'add', '-A')
+        self.git(self.tree, 'commit', '-q', '-m', subject)
+
+    def series(self, *args, status=0):
+        """Runs scripts/series on the repository; its output."""
+        run = subprocess.run([SCRIPTS + '/series', '--top', self.top, *args], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, encoding='utf-8')
+        self.assertEqual(run.returncode, status, run.stdout)
+        return run.stdout
+
+    def same_as_work(self):
+        """git am of patches/ on base gives the tree of work, with the repository's sources in it."""
+        self.git(self.tree, 'checkout', '-q', '-B', 'again', 'base')
+        self.git(self.tree, 'am', '-q', self.top + '/patches/0001-block-add-a.patch', self.top + '/patches/0002-block-hook-b.patch')
+
+    def test_round_trip(self):
+        """Tree to patches to tree; hooks counted, registration apart."""
+        self.assertEqual(self.read('Kconfig.snippet'), 'config A\n')
+        self.assertIn('hooks 1 lines of 150, registration 1 lines', self.series('check'))
+        self.same_as_work()
+        self.assertEqual(self.git(self.tree, 'diff', 'work', 'again'), '')
+        self.assertEqual(self.series('export'), '')
+
+    def test_source_changes(self):
+        """Drift is found; export puts every file's state into the right patch."""
+        self.write(self.top, 'block/ioband/a.c', 'int a;\nint c;\n')
+        self.write(self.top, 'block/ioband/Makefile', '# head\nobj-y += a.o\nobj-y += b.o\n')
+        out = self.series('check', status=1)
+        self.assertIn('0001-block-add-a.patch is not what its sources make of it', out)
+        self.series('export')
+        self.series('check')
+        self.same_as_work()
+        self.assertEqual(self.git(self.tree, 'show', 'HEAD:block/ioband/Makefile'), self.read('block/ioband/Makefile'))
+        self.assertEqual(self.git(self.tree, 'show', 'HEAD~:block/ioband/Makefile'), '# head\nobj-y += a.o\n')
+        self.assertEqual(self.git(self.tree, 'show', 'HEAD:block/ioband/a.c'), 'int a;\nint c;\n')
+
+    def test_edited_patch(self):
+        """A byte changed in a generated hunk is drift."""
+        name = 'patches/0001-block-add-a.patch'
+        self.write(self.top, name, self.read(name).replace('+int a;', '+int z;'))
+        self.assertIn(name, self.series('check', status=1))
+
+    def test_hook_edits_stay(self):
+        """Hook hunks are the patch's own; export leaves them and counts them anew."""
+        name = 'patches/0002-block-hook-b.patch'
+        self.write(self.top, name, self.read(name).replace('+hook();', '+hook(b);'))
+        self.series('export')
+        self.assertIn('+hook(b);', self.read(name))
+
+    def test_stray_source(self):
+        """A source that no patch adds."""
+        self.write(self.top, 'block/ioband/c.c', 'int c;\n')
+        self.assertIn('block/ioband/c.c is not in patches/series', self.series('check', status=1))
+
+    def test_stray_patch_and_missing_source(self):
+        """A patch that is not listed, a listed file that is not there."""
+        self.write(self.top, 'patches/0003-x.patch', self.read('patches/0002-block-hook-b.patch'))
+        self.assertIn('patches/0003-x.patch', self.series('check', status=1))
+        os.remove(self.top + '/block/ioband/b.c')
+        self.assertIn('lists block/ioband/b.c', self.series('check', status=1))
+
+    def test_hooks_too_large(self):
+        """More than the limit in mainline's files, though not in registrations."""
+        self.git(self.tree, 'checkout', '-q', 'work')
+        self.write(self.tree, 'MAINTAINERS', 'a\n' * 500)
+        self.commit('block: register')
+        self.series('from-tree', self.tree)
+        self.series('check')
+        self.write(self.tree, 'block/core.c', 'x\n' * 140)
+        self.commit('block: more')
+        self.series('from-tree', self.tree)
+        self.assertIn('more than 150', self.series('check', status=1))
+
+    def test_new_file_to_move(self):
+        """A file moved to another patch in the manifest moves there."""
+        self.write(self.top, 'patches/series', '0001-block-add-a.patch: block/ioband/a.c block/ioband/Kconfig '
+                   'block/ioband/Makefile block/ioband/b.c\n0002-block-hook-b.patch:\n')
+        self.series('export')
+        self.series('check')
+        self.same_as_work()
+        self.assertEqual(self.git(self.tree, 'show', '--name-only', '--format=', 'HEAD'), 'MAINTAINERS\nblock/core.c\nblock/ioband/Makefile\n')
+
+
+if __name__ == '__main__':
+    unittest.main()

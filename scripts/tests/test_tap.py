@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test output judged: whatever is not a clean pass has to show."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap
+
+TWO = 'TAP version 13\n1..2\nok 1 - a\n# got 3\nok 2 - b\n'
+
+
+class TestJudge(unittest.TestCase):
+    """text, status -> passed, failed, skipped."""
+
+    CASES = (
+        (TWO, 0, (2, 0, 0)),
+        (TWO.replace('\n', '\r\n'), 0, (2, 0, 0)),
+        (TWO.replace('ok 2', 'not ok 2'), 1, (1, 1, 0)),
+        (TWO.replace('ok 2', 'not ok 2'), 0, (1, 2, 0)),        # lies about it
+        (TWO, 1, (2, 1, 0)),
+        (TWO, 120, (2, 1, 0)),                                  # a splat
+        (TWO.replace('ok 2', 'not ok 2'), 124, (1, 2, 0)),
+        (TWO.replace('1..2\n', ''), 0, (2, 1, 0)),              # no plan
+        (TWO.replace('1..2', '1..3'), 0, (2, 1, 0)),            # stopped early
+        (TWO.replace('- b', '- b # SKIP no disk'), 0, (1, 0, 1)),
+        ('1..0 # SKIP no kernel\n', 4, (0, 0, 1)),
+        ('1..0\n', 0, (0, 1, 0)),                               # tested nothing
+        ('1..1\nok 1 # SKIP all\n', 4, (0, 0, 1)),
+        ('', 0, (0, 1, 0)),
+        ('', 121, (0, 1, 0)),
+        (TWO, 4, (2, 1, 0)),
+    )
+
+    def test_table(self):
+        """Every row."""
+        for text, status, want in self.CASES:
+            with self.subTest(text=text, status=status):
+                result = tap.judge(text, status)
+                self.assertEqual((result.passed, result.failed, result.skipped), want)
+                self.assertEqual(len(result.causes), result.failed)
+
+    def test_causes(self):
+        """A failure says what failed."""
+        self.assertEqual(tap.judge('1..1\nnot ok 1 - the rate\n', 1).causes, ['the rate'])
+        self.assertEqual(tap.judge(TWO, 120).causes, ['the kernel complained'])
+
+    def test_prints_the_contract_line(self):
+        """skipped only when there are any."""
+        self.assertEqual(str(tap.judge(TWO, 0)), '2 passed, 0 failed')
+        self.assertEqual(str(tap.judge('1..0\n', 4)), '0 passed, 0 failed, 1 skipped')
+
+
+if __name__ == '__main__':
+    unittest.main()

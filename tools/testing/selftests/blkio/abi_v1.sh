@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# cgroup v1: what the blkio.throttle files take, refuse and show.
+# configs: uml-vt uml-debug qemu
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_abi.sh"
+
+mount_cgroup v1
+group g
+odd_devices
+T=blkio.throttle
+printf -v KILO_DIGITS '1%01024d' 0
+printf -v MANY_DIGITS '1%065535d' 0
+FILES="$T.read_bps_device $T.write_bps_device $T.read_iops_device $T.write_iops_device"
+
+# good FILE: accepted, and how it reads
+good() {
+	check "${1##*/}: empty without a limit" equal "$(cat "$1")" ""
+	taken "$1" "$DISK 1048576\\n" "$DISK 1048576"
+	taken "$1" "$DISK 7" "$DISK 7"
+	taken "$1" "  $DISK   8  \\n" "$DISK 8"
+	taken "$1" "$DISK\\t9\\n" "$DISK 9"
+	taken "$1" "$DISK 1" "$DISK 1"
+	taken "$1" "$DISK 4294967295" "$DISK 4294967295"
+	taken "$1" "$DISK 4294967296" "$DISK 4294967296"
+	taken "$1" "$DISK 4294967297" "$DISK 4294967297"
+	taken "$1" "$DISK 9223372036854775808" "$DISK 9223372036854775808"
+	taken "$1" "$DISK 18446744073709551614" "$DISK 18446744073709551614"
+	taken "$1" "$DISK 18446744073709551615" ""
+	taken "$1" "$DISK 5" "$DISK 5"
+	taken "$1" "$DISK 0" ""
+	taken "$1" "$DISK 0" ""
+}
+
+# bad FILE: refused, while there is a limit that must survive
+bad() {
+	put "$1" "$DISK 4096"
+	bad_numbers "$1" "$DISK " ""
+	refused EINVAL "$1" "$DISK max"
+	refused EINVAL "$1" "$DISK 5 6"
+	refused EINVAL "$1" "$DISK 5 x\\n"
+	refused EINVAL "$1" "$DISK"
+	refused EINVAL "$1" "$DISK\\n"
+	refused EINVAL "$1" "\\n"
+	refused EINVAL "$1" " "
+	refused EINVAL "$1" "5"
+	refused EINVAL "$1" "x"
+	refused EINVAL "$1" ":"
+	refused EINVAL "$1" "${DISK%:*} 5"
+	refused EINVAL "$1" "${DISK%:*}: 5"
+	refused EINVAL "$1" ":${DISK#*:} 5"
+	refused EINVAL "$1" "-$DISK 5"
+	refused EINVAL "$1" "0x$DISK 5"
+	refused EINVAL "$1" "${DISK}x 5"
+	refused EINVAL "$1" "$DISK:1 5"
+	refused EINVAL "$1" "$DISK=5"
+	refused EINVAL "$1" "default 5"
+	refused ENODEV "$1" "$MISSING 5"
+	refused ENODEV "$1" "0:0 5"
+	refused ENODEV "$1" "$PART 5"
+	refused ENODEV "$1" "$DEAD 5"
+	refused ENODEV "$1" "$((${DISK%:*} + 4096)):${DISK#*:} 5"
+	refused ENODEV "$1" "${DISK%:*}:$((${DISK#*:} + 1048576)) 5"
+	refused EINVAL "$1" "$((${DISK%:*} + 4294967296)):${DISK#*:} 5"
+	# a cgroup file takes a page at a time and says so before it looks
+	refused ERANGE "$1" "$DISK $KILO_DIGITS"
+	refused E2BIG "$1" "$DISK $MANY_DIGITS"
+	check "${1##*/}: the limit survived" equal "$(cat "$1")" "$DISK 4096"
+	put "$1" "$DISK 0"
+}
+
+# several writes on one descriptor, opened for reading as well, without seeking
+one_descriptor() {
+	exec {fd}<>"$CG/g/$T.read_bps_device"
+	printf '%s' "$DISK 11" >&"$fd"
+	printf '%s\n' "$DISK 12" >&"$fd"
+	printf '%s' "$DISK 13" >&"$fd"
+	exec {fd}>&-
+	check "several writes on one descriptor" equal "$(cat "$CG/g/$T.read_bps_device")" "$DISK 13"
+	put "$CG/g/$T.read_bps_device" "$DISK 0"
+}
+
+plan $((4 * (15 + 12 + 29 + 1) + 15))
+for file in $FILES; do
+	good "$CG/g/$file"
+	bad "$CG/g/$file"
+	check "root: $file is there and empty" equal "$(cat "$CG/$file")" ""
+done
+one_descriptor
+
+# one file is one limit
+put "$CG/g/$T.read_bps_device" "$DISK 100"
+put "$CG/g/$T.write_iops_device" "$DISK 200"
+for file in $FILES; do
+	case $file in
+	*read_bps*) want="$DISK 100" ;;
+	*write_iops*) want="$DISK 200" ;;
+	*) want="" ;;
+	esac
+	check "$file is its own limit" equal "$(cat "$CG/g/$file")" "$want"
+done
+
+# devices side by side
+null_dev nb2
+second=$(devno "$DEV")
+put "$CG/g/$T.read_bps_device" "$second 300"
+check "a line for each device" equal "$(sort "$CG/g/$T.read_bps_device")" "$(printf '%s 100\n%s 300\n' "$DISK" "$second" | sort)"
+put "$CG/g/$T.read_bps_device" "$DISK 0"
+check "removal of one leaves the other" equal "$(cat "$CG/g/$T.read_bps_device")" "$second 300"
+null_off nb2
+check "a disk that goes takes its line along" equal "$(cat "$CG/g/$T.read_bps_device")" ""
+
+# on the root group too
+taken "$CG/$T.write_bps_device" "$DISK 1048576" "$DISK 1048576"
+check "a group below has a limit of its own" equal "$(cat "$CG/g/$T.write_bps_device")" ""
+taken "$CG/$T.write_bps_device" "$DISK 0" ""
+
+check "blkio.reset_stats is write-only" equal "$(stat -c %a "$CG/g/blkio.reset_stats")" 200
+check "the limits' files are 0644" equal "$(cd "$CG/g" && stat -c %a $T.*_device | sort -u)" 644
+mkdir "$CG/new"
+groups+=("$CG/new")
+check "a new group has no limits" equal "$(cd "$CG/new" && cat $T.*_device)" ""
+put "$CG/g/$T.read_iops_device" "$DISK 1000"
+check "a limit is not shown elsewhere" equal "$(cd "$CG/new" && cat $T.*_device)" ""

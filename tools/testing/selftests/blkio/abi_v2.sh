@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# cgroup v2: what io.max takes, refuses and shows.
+# configs: uml-vt uml-debug qemu
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_abi.sh"
+
+mount_cgroup v2
+group g
+odd_devices
+MAX=$CG/g/io.max
+printf -v KILO_DIGITS '1%01024d' 0
+printf -v MANY_DIGITS '1%065535d' 0
+
+plan $((4 * (7 + 12 + 4) + 57))
+check "not on the root group" test ! -e "$CG/io.max"
+check "io.max is 0644" equal "$(stat -c %a "$MAX")" 644
+check "empty without a limit" equal "$(cat "$MAX")" ""
+
+# each key by itself: what is not named keeps its value
+taken "$MAX" "$DISK rbps=1" "$DISK rbps=1 wbps=max riops=max wiops=max"
+taken "$MAX" "$DISK wbps=2" "$DISK rbps=1 wbps=2 riops=max wiops=max"
+taken "$MAX" "$DISK riops=3" "$DISK rbps=1 wbps=2 riops=3 wiops=max"
+taken "$MAX" "$DISK wiops=4" "$DISK rbps=1 wbps=2 riops=3 wiops=4"
+taken "$MAX" "$DISK wiops=8 rbps=5\\n" "$DISK rbps=5 wbps=2 riops=3 wiops=8"
+taken "$MAX" "  $DISK\\t riops=7   wbps=6  \\n" "$DISK rbps=5 wbps=6 riops=7 wiops=8"
+taken "$MAX" "$DISK rbps=max" "$DISK rbps=max wbps=6 riops=7 wiops=8"
+taken "$MAX" "$DISK rbps=9 rbps=10" "$DISK rbps=10 wbps=6 riops=7 wiops=8"
+taken "$MAX" "$DISK rbps=max wbps=max riops=max" "$DISK rbps=max wbps=max riops=max wiops=8"
+taken "$MAX" "$DISK wiops=max" ""
+taken "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max\\n" ""
+taken "$MAX" "$DISK rbps=11 wbps=12 riops=13 wiops=14\\n" "$DISK rbps=11 wbps=12 riops=13 wiops=14"
+taken "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max" ""
+
+# line KEY VALUE: how io.max reads when only KEY is set
+line() {
+	local key
+	LINE=$DISK
+	for key in rbps wbps riops wiops; do
+		if [ $key = "$1" ]; then LINE+=" $key=$2"; else LINE+=" $key=max"; fi
+	done
+}
+
+for key in rbps wbps riops wiops; do
+	for value in 1 4294967295 4294967296 4294967297 9223372036854775808 18446744073709551614; do
+		line $key $value
+		taken "$MAX" "$DISK $key=$value" "$LINE"
+	done
+	taken "$MAX" "$DISK $key=18446744073709551615" ""
+
+	put "$MAX" "$DISK rbps=21 wbps=22 riops=23 wiops=24"
+	bad_numbers "$MAX" "$DISK $key=" ""
+	refused ERANGE "$MAX" "$DISK $key=0"
+	refused ERANGE "$MAX" "$DISK $key=$KILO_DIGITS"
+	refused E2BIG "$MAX" "$DISK $key=$MANY_DIGITS"
+	# what comes before the bad part is not applied either
+	refused EINVAL "$MAX" "$DISK wiops=31 rbps=32 $key=x"
+	put "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max"
+done
+
+put "$MAX" "$DISK rbps=21 wbps=22 riops=23 wiops=24"
+refused ERANGE "$MAX" "$DISK rbps=5 wiops=0"
+refused EINVAL "$MAX" "$DISK rbps=5 wiops"
+refused EINVAL "$MAX" "$DISK rbps=5 junk"
+refused EINVAL "$MAX" "$DISK rbps=5 6"
+refused EINVAL "$MAX" "$DISK rbps = 5"
+refused EINVAL "$MAX" "$DISK rbps==5"
+refused EINVAL "$MAX" "$DISK rbps=5=6"
+refused EINVAL "$MAX" "$DISK rbps=5,wbps=6"
+refused EINVAL "$MAX" "$DISK RBPS=5"
+refused EINVAL "$MAX" "$DISK bps=5"
+refused EINVAL "$MAX" "$DISK rbpsx=5"
+refused EINVAL "$MAX" "$DISK rbp=5"
+refused EINVAL "$MAX" "$DISK =5"
+refused EINVAL "$MAX" "$DISK 5"
+refused EINVAL "$MAX" "$DISK max"
+refused EINVAL "$MAX" "$DISK rbps=MAX"
+refused EINVAL "$MAX" "$DISK rbps=maximum"
+refused EINVAL "$MAX" "$DISK"
+refused EINVAL "$MAX" "$DISK "
+refused EINVAL "$MAX" "$DISK\\n"
+refused EINVAL "$MAX" "\\n"
+refused EINVAL "$MAX" "rbps=5"
+refused EINVAL "$MAX" "x rbps=5"
+refused EINVAL "$MAX" "${DISK%:*} rbps=5"
+refused EINVAL "$MAX" "${DISK%:*}: rbps=5"
+refused EINVAL "$MAX" ":${DISK#*:} rbps=5"
+refused EINVAL "$MAX" "-$DISK rbps=5"
+refused EINVAL "$MAX" "${DISK}x rbps=5"
+refused EINVAL "$MAX" "$DISK:1 rbps=5"
+refused EINVAL "$MAX" "${DISK}rbps=5"
+refused EINVAL "$MAX" "$((${DISK%:*} + 4294967296)):${DISK#*:} rbps=5"
+refused ENODEV "$MAX" "$MISSING rbps=5"
+refused ENODEV "$MAX" "0:0 rbps=5"
+refused ENODEV "$MAX" "$PART rbps=5"
+refused ENODEV "$MAX" "$DEAD rbps=5"
+refused ENODEV "$MAX" "$((${DISK%:*} + 4096)):${DISK#*:} rbps=5"
+refused ENODEV "$MAX" "${DISK%:*}:$((${DISK#*:} + 1048576)) rbps=5"
+
+# as systemd, runc and others do: several writes on one descriptor
+exec {fd}<>"$MAX"
+for pair in rbps=41 wbps=42 riops=43 wiops=44; do
+	printf '%s' "$DISK $pair" >&"$fd"
+done
+exec {fd}>&-
+check "several writes on one descriptor" equal "$(cat "$MAX")" "$DISK rbps=41 wbps=42 riops=43 wiops=44"
+
+null_dev nb2
+second=$(devno "$DEV")
+put "$MAX" "$second rbps=51"
+check "a line for each device" equal "$(sort "$MAX")" \
+	"$(printf '%s\n' "$DISK rbps=41 wbps=42 riops=43 wiops=44" "$second rbps=51 wbps=max riops=max wiops=max" | sort)"
+null_off nb2
+check "a disk that goes takes its line along" equal "$(cat "$MAX")" "$DISK rbps=41 wbps=42 riops=43 wiops=44"
+group g/child
+check "a new group has no limits" equal "$(cat "$CG/g/child/io.max")" ""

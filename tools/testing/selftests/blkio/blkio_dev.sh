@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by blkio_lib.sh: devices to put caps on. Each function makes one and
+# sets DEV to its node; it goes away at the end of the test.
+DEV=
+NULLB=/sys/kernel/config/nullb
+
+# devno NODE: its numbers as M:m
+devno() {
+	local node
+	node=$(readlink -f "$1")
+	cat "/sys/class/block/${node##*/}/dev"
+}
+
+# null_dev NAME [KEY=VALUE...]: a null_blk disk of 1 GiB that takes 0.1 ms for
+# an I/O, 64 at a time; KEYs are its configfs attributes
+null_dev() {
+	local dir=$NULLB/$1 name=$1 pair
+	shift
+	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config || true
+	[ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null || true
+	[ -d $NULLB ] || skip_all "no null_blk with configfs"
+	mkdir "$dir"
+	undo+=("echo 0 >$dir/power; rmdir $dir")
+	for pair in size=1024 irqmode=2 completion_nsec=100000 hw_queue_depth=64 "$@" power=1; do
+		echo "${pair#*=}" >"$dir/${pair%%=*}"
+	done
+	DEV=/dev/$name
+}
+
+# null_off NAME: the disk goes away, as if pulled
+null_off() { echo 0 >"$NULLB/$1/power"; }
+
+# loop_dev BACKING_MIB: a loop device over a file in memory
+loop_dev() {
+	local file
+	file=$(mktemp "$TMP/loop-XXXXXX")
+	truncate -s "$1M" "$file"
+	DEV=$(losetup --find --show "$file")
+	undo+=("losetup -d $DEV")
+}
+
+# dm_dev NAME TABLE
+dm_dev() {
+	command -v dmsetup >/dev/null || return 1
+	[ -e /dev/mapper/control ] || dmsetup --noudevsync mknodes
+	dmsetup --noudevsync --noudevrules create "$1" --table "$2"
+	undo+=("dmsetup --noudevsync --noudevrules remove --retry $1")
+	DEV=/dev/dm-$(dmsetup info -c --noheadings -o minor "$1")
+}
+
+# sectors NODE: its size in units of 512 B
+sectors() { cat "/sys/class/block/${1##*/}/size"; }
+
+# md_dev NAME LEVEL MEMBER...
+md_dev() {
+	local name=$1 level=$2
+	shift 2
+	command -v mdadm >/dev/null || return 1
+	MDADM_NO_UDEV=1 mdadm --create "/dev/$name" --run --assume-clean --quiet --metadata=1.2 \
+		--bitmap=none "--level=$level" "--raid-devices=$#" "$@" 2>"$TMP/mdadm.log" || {
+		sed 's/^/# /' "$TMP/mdadm.log"
+		return 1
+	}
+	undo+=("MDADM_NO_UDEV=1 mdadm --stop /dev/$name")
+	DEV=/dev/$name
+}
+
+# drop_cache: forget clean pages, so that buffered reads reach the device
+drop_cache() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+}

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034 # variables are for the tests
+# Sourced by the tests beside it: TAP, cgroups, loads and arithmetic on what
+# they print. Devices are in blkio_dev.sh, the trace is in blkio_trace.sh.
+#
+# A test is a script that says `plan N`, makes what it needs and says `ok` or
+# `check` N times; everything it made goes away with it. Times and rates are
+# asserted where the header line "# configs:" says uml-vt: in virtual time, in
+# which CPU work takes none and two runs are the same to the last digit.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export PATH=${BLKIO_BIN:-$HERE}:$PATH:/usr/sbin:/sbin
+TMP=$(mktemp -d)
+CG=			# where the cgroup hierarchy is mounted
+CGV=			# v1 or v2
+START=0			# when loads begin, CLOCK_MONOTONIC ns: see start_soon
+KiB=1024 MiB=1048576
+export KiB MiB
+
+tap_nr=0 tap_plan=0 tap_failed=0
+loads=()		# pids of loads that run
+groups=()		# directories of groups, parents first
+undo=()			# commands, the last first
+
+# shellcheck source=blkio_dev.sh
+. "$HERE/blkio_dev.sh"
+# shellcheck source=blkio_trace.sh
+. "$HERE/blkio_trace.sh"
+
+plan() { tap_plan=$1; echo "TAP version 13"; echo "1..$1"; }
+note() { printf '# %s\n' "$*"; }
+bail() { echo "Bail out! $*"; exit 1; }
+# skip_all REASON: before the plan; later it is a failure
+skip_all() {
+	[ "$tap_plan" = 0 ] || bail "$*"
+	echo "1..0 # SKIP $*"
+	exit 4
+}
+
+# tap ok|'not ok' DESCRIPTION
+tap() { tap_nr=$((tap_nr + 1)); echo "$1 $tap_nr - $2"; }
+skip() { tap ok "$1 # SKIP $2"; }
+
+# check DESCRIPTION COMMAND...: passes if COMMAND does; shows what it prints
+check() {
+	local desc=$1 result=ok line n=0
+	shift
+	"$@" >"$TMP/.check" 2>&1 || result="not ok"
+	while IFS= read -r line && ((n++ < 20)); do
+		printf '# %s\n' "${line:0:200}"
+	done <"$TMP/.check"
+	[ "$result" = ok ] || tap_failed=$((tap_failed + 1))
+	tap "$result" "$desc"
+}
+
+# slurp VARIABLE FILE: all of it but the last newline; no process, as it is often
+slurp() {
+	local text=
+	IFS= read -r -d '' text <"$2" || true
+	printf -v "$1" '%s' "${text%$'\n'}"
+}
+
+# Predicates for check; integers only.
+in_range() { echo "got $1, want $2 .. $3"; (($1 >= $2 && $1 <= $3)); }
+equal() { echo "got '$1', want '$2'"; [ "$1" = "$2" ]; }
+# within VALUE IDEAL PPM: millionths of the ideal
+within() { in_range "$1" $(($2 - $2 * $3 / 1000000)) $(($2 + $2 * $3 / 1000000)); }
+
+# val NAME KEY: a number from the JSON line of load NAME
+val() { sed -n "s/.*\"$2\": \([-0-9]*\).*/\1/p" "$TMP/$1.json"; }
+
+# mount_cgroup v1|v2: CG becomes its root
+mount_cgroup() {
+	CGV=$1
+	CG=$TMP/cgroup-$1
+	mkdir -p "$CG"
+	if [ "$1" = v1 ]; then
+		mount -t cgroup -o blkio blkio "$CG" 2>/dev/null ||
+			skip_all "the blkio controller is not free for cgroup v1"
+	else
+		mount -t cgroup2 cgroup2 "$CG" 2>/dev/null || skip_all "no cgroup v2"
+		# it comes back from v1 when the last of that hierarchy has gone
+		for ((i = 0; i < 100; i++)); do
+			! grep -qw io "$CG/cgroup.controllers" || break
+			sleep 0.1
+		done
+		echo +io >"$CG/cgroup.subtree_control" || skip_all "no io controller on v2"
+	fi
+}
+
+umount_cgroup() {
+	local i
+	end_loads
+	for ((i = ${#groups[@]} - 1; i >= 0; i--)); do
+		[ ! -d "${groups[i]}" ] || rmdir "${groups[i]}" || return 1
+	done
+	groups=()
+	[ -z "$CG" ] || umount "$CG"
+	CG=
+}
+
+# group NAME...: makes groups; NAME may be a path
+group() {
+	local name
+	for name; do
+		if [ "$CGV" = v2 ] && [ "$name" != "${name%/*}" ]; then
+			echo +io >"$CG/${name%/*}/cgroup.subtree_control"
+		fi
+		mkdir "$CG/$name"
+		groups+=("$CG/$name")
+	done
+}
+
+# cap GROUP DEVICE KEY=VALUE...: KEY as in io.max, VALUE may be max, on v1 too.
+# GROUP is / for the root group.
+cap() {
+	local dir=$CG/$1 dev key rw unit value
+	dev=$(devno "$2")
+	shift 2
+	if [ "$CGV" = v2 ]; then
+		echo "$dev $*" >"$dir/io.max"
+		return
+	fi
+	for key; do
+		case $key in r*) rw="read" ;; *) rw="write" ;; esac
+		value=${key#*=}
+		unit=${key%%=*}
+		echo "$dev ${value/max/0}" >"$dir/blkio.throttle.${rw}_${unit#?}_device"
+	done
+}
+
+# start_soon: the loads that follow begin together, 0.1 s from now
+start_soon() {
+	START=$(awk '{ printf "%d", ($1 + 0.1) * 1000 + 0.5 }' /proc/uptime)000000
+}
+
+# load GROUP NAME OPTION...: runs blkio_load in GROUP behind our back
+load() {
+	local dir=$CG/$1 name=$2
+	shift 2
+	(
+		trap - EXIT
+		echo "$BASHPID" >"$dir/cgroup.procs"
+		exec blkio_load -a "$START" "$@" >"$TMP/$name.json"
+	) &
+	loads+=($!)
+}
+
+# wait_loads: an I/O error or any other trouble of a load fails the test
+wait_loads() {
+	local pid rc=0
+	for pid in "${loads[@]}"; do
+		wait "$pid" || rc=1
+	done
+	loads=()
+	[ $rc = 0 ] || bail "a load failed: $(cat "$TMP"/*.json)"
+}
+
+end_loads() {
+	local pid
+	for pid in "${loads[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	loads=()
+}
+
+# until_ns NS: sleeps until that CLOCK_MONOTONIC time
+until_ns() {
+	python3 -c 'import sys, time
+left = int(sys.argv[1]) / 1e9 - time.monotonic()
+time.sleep(max(left, 0))' "$1"
+}
+
+cleanup() {
+	local rc=$? i
+	trap - EXIT
+	set +e
+	end_loads
+	trace_end
+	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do
+		eval "${undo[i]}" >/dev/null 2>&1
+	done
+	umount_cgroup
+	cd /
+	rm -rf "$TMP"
+	if [ $rc = 0 ] && [ "$tap_nr" != "$tap_plan" ]; then
+		echo "# ran $tap_nr of $tap_plan"
+		rc=1
+	fi
+	if [ $rc = 0 ] && [ "$tap_failed" != 0 ]; then rc=1; fi
+	exit $rc
+}
+trap cleanup EXIT
+
+[ "$(id -u)" = 0 ] || skip_all "needs root"
+command -v blkio_load >/dev/null || bail "blkio_load is not built: make -C $HERE"

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A small block load: one file or device, a fixed number of I/Os outstanding.
+ *
+ * It sleeps in the kernel whenever all of its I/O is outstanding and never
+ * polls, so that it also works where CPU time is free and only waiting lets the
+ * clock go on (UML, time-travel=inf-cpu).  Depth 1 and buffered I/O use
+ * pread()/pwrite(), deeper direct I/O the plain Linux AIO system calls.
+ *
+ * Prints one line of JSON; see usage().
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/fs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "blkio_report.h"
+
+#define NSEC_PER_SEC	1000000000LL
+#define MAX_SIZES	32
+#define MAX_DEPTH	4096
+#define BUF_ALIGN	4096
+
+struct io {
+	struct iocb	cb;
+	char		*buf;
+	long long	start;
+	size_t		len;
+	bool		write;
+};
+
+/* what usage() explains */
+static char *file, *op = "r", *where = "seq", *sizes = "64k", *log_file;
+static long long depth = 1, count, offset, length, start_at, seed = 1;
+static long long duration, think, warmup, interval = NSEC_PER_SEC;
+static bool buffered, end_fsync;
+
+static const struct {
+	char	letter;
+	char	**text;
+	long long *number;
+	long long	*seconds;
+	bool	*flag;
+} options[] = {
+	{ 'f', .text = &file },
+	{ 'o', .text = &op },
+	{ 's', .text = &sizes },
+	{ 'p', .text = &where },
+	{ 'l', .text = &log_file },
+	{ 'd', .number = &depth },
+	{ 'n', .number = &count },
+	{ 'O', .number = &offset },
+	{ 'L', .number = &length },
+	{ 'a', .number = &start_at },
+	{ 'S', .number = &seed },
+	{ 't', .seconds = &duration },
+	{ 'T', .seconds = &think },
+	{ 'w', .seconds = &warmup },
+	{ 'i', .seconds = &interval },
+	{ 'b', .flag = &buffered },
+	{ 'y', .flag = &end_fsync },
+};
+
+static int fd;
+static size_t size[MAX_SIZES], max_size;
+static int nr_sizes;
+static long long next_off;
+static long long nr_issued;
+static struct report report;
+
+static const char help[] =
+"blkio_load -f FILE [options]: do block I/O, print what was reached\n"
+"  -o r|w|rw|d    reads, writes, either at random, discards (r)\n"
+"  -s N[,N...]    bytes of an I/O; several: chosen at random (64k)\n"
+"  -p seq|rand    where: one after the other, or at random (seq)\n"
+"  -d N           I/Os outstanding (1)\n"
+"  -b             buffered, not direct; implies -d 1\n"
+"  -y             fsync at the end, counted into end_ns\n"
+"  -t SEC         how long to submit; only I/O that ends within counts\n"
+"  -n N           how many I/Os; without -t and -n: once over the part\n"
+"  -T SEC         think that long between I/Os; implies -d 1\n"
+"  -O N, -L N     first byte and length of the part to use (the whole)\n"
+"  -a NS          start at that CLOCK_MONOTONIC time\n"
+"  -w SEC         leave I/O that starts before this out of the latencies (0)\n"
+"  -i SEC         length of the intervals whose I/Os are counted (1)\n"
+"  -S N           seed of the random choices (1)\n"
+"  -l LOG         write 'start_ns end_ns op bytes' per I/O\n"
+"Bytes may end in k, M or G.  Exits with 0, with 1 if an I/O failed (the last\n"
+"errno is in the JSON line), with 2 for bad use.\n";
+
+static void usage(int status)
+{
+	fputs(help, status ? stderr : stdout);
+	exit(status);
+}
+
+static void fatal(const char *what)
+{
+	fprintf(stderr, "blkio_load: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static long long now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void sleep_until(long long ns)
+{
+	struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* splitmix64: the same sequence everywhere */
+static unsigned long long rnd(void)
+{
+	unsigned long long z = (seed += 0x9e3779b97f4a7c15ULL);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static long long parse_number(char *s, char **end)
+{
+	static const char suffix[] = "kMG";
+	long long n = strtoll(s, end, 10);
+	const char *p = **end ? strchr(suffix, **end) : NULL;
+
+	if (*end == s)
+		usage(2);
+	if (!p)
+		return n;
+	(*end)++;
+	return n << (10 * (p - suffix + 1));
+}
+
+static void parse_sizes(char *s)
+{
+	do {
+		if (nr_sizes == MAX_SIZES)
+			usage(2);
+		size[nr_sizes] = parse_number(s, &s);
+		if (size[nr_sizes] > max_size)
+			max_size = size[nr_sizes];
+	} while (size[nr_sizes++] && *s++ == ',');
+	if (s[-1])
+		usage(2);
+}
+
+static void set_option(int letter, char *arg)
+{
+	char *end = "";
+	size_t i;
+
+	for (i = 0; options[i].letter != letter; i++)
+		;
+	if (options[i].text)
+		*options[i].text = arg;
+	else if (options[i].flag)
+		*options[i].flag = true;
+	else if (options[i].seconds)
+		*options[i].seconds = strtod(arg, &end) * NSEC_PER_SEC;
+	else
+		*options[i].number = parse_number(arg, &end);
+	if (*end)
+		usage(2);
+}
+
+static void parse_options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "f:o:s:p:l:d:n:O:L:a:S:t:T:w:i:byh")) != -1) {
+		if (c == 'h' || c == '?')
+			usage(c == 'h' ? 0 : 2);
+		set_option(c, optarg);
+	}
+	parse_sizes(sizes);
+	if (optind != argc || !file || !strchr("rwd", *op) ||
+	    depth < 1 || depth > MAX_DEPTH || interval < 1)
+		usage(2);
+	if (buffered || think || *op == 'd')
+		depth = 1;
+}
+
+static void open_file(void)
+{
+	int flags = strchr(op, 'w') || *op == 'd' ? O_RDWR : O_RDONLY;
+	struct stat st;
+	unsigned long long bytes;
+
+	fd = open(file, flags | (buffered ? 0 : O_DIRECT));
+	if (fd < 0 || fstat(fd, &st))
+		fatal(file);
+	bytes = st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, &bytes))
+		fatal("BLKGETSIZE64");
+	if (!length)
+		length = bytes - offset;
+	if (!duration && !count)
+		count = length / size[0];
+	next_off = offset;
+}
+
+/* A random place is a multiple of the I/O's size, or of 4096 if that is odd. */
+static long long pick_offset(size_t len)
+{
+	size_t align = len % 4096 ? 512 : len;
+	long long off;
+
+	if (*where == 'r')
+		return offset + rnd() % ((length - len) / align + 1) * align;
+	off = next_off;
+	if (off + (long long)len > offset + length)
+		off = offset;
+	next_off = off + len;
+	return off;
+}
+
+static void prepare(struct io *io)
+{
+	io->len = size[nr_sizes > 1 ? rnd() % nr_sizes : 0];
+	io->write = op[1] ? rnd() & 1 : *op != 'r';
+	io->cb.aio_offset = pick_offset(io->len);
+	io->start = now_ns();
+	nr_issued++;
+}
+
+static bool more(void)
+{
+	if (report.errors || (count && nr_issued >= count))
+		return false;
+	return !duration || now_ns() < report.start + duration;
+}
+
+static void finish(struct io *io, long long res)
+{
+	long long end = now_ns();
+
+	if (res < 0 || (size_t)res != io->len) {
+		report.errors++;
+		report.last_errno = res < 0 ? -res : EIO;
+		return;
+	}
+	if (duration && end > report.start + duration)
+		return;
+	if (!report_add(&report, (struct record){ io->start, end, io->len, io->write }))
+		fatal("records");
+}
+
+static long long do_io(struct io *io)
+{
+	unsigned long long range[2] = { io->cb.aio_offset, io->len };
+	ssize_t res;
+
+	if (*op == 'd')
+		res = ioctl(fd, BLKDISCARD, range) ? -1 : (ssize_t)io->len;
+	else if (io->write)
+		res = pwrite(fd, io->buf, io->len, io->cb.aio_offset);
+	else
+		res = pread(fd, io->buf, io->len, io->cb.aio_offset);
+	return res < 0 ? -errno : res;
+}
+
+static void run_sync(struct io *io)
+{
+	while (more()) {
+		prepare(io);
+		finish(io, do_io(io));
+		if (think)
+			sleep_until(now_ns() + think);
+	}
+}
+
+static void submit(aio_context_t ctx, struct io *io)
+{
+	struct iocb *cb = &io->cb;
+	long ret;
+
+	prepare(io);
+	cb->aio_fildes = fd;
+	cb->aio_lio_opcode = io->write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
+	cb->aio_buf = (unsigned long)io->buf;
+	cb->aio_nbytes = io->len;
+	cb->aio_data = (unsigned long)io;
+	do {
+		ret = syscall(SYS_io_submit, ctx, 1, &cb);
+	} while (ret < 0 && errno == EINTR);
+	if (ret != 1)
+		fatal("io_submit");
+}
+
+static void run_aio(struct io *io)
+{
+	static struct io_event ev[MAX_DEPTH];
+	aio_context_t ctx = 0;
+	int inflight = 0;
+	long i, n;
+
+	if (syscall(SYS_io_setup, depth, &ctx))
+		fatal("io_setup");
+	for (; inflight < depth && more(); inflight++)
+		submit(ctx, &io[inflight]);
+	while (inflight) {
+		n = syscall(SYS_io_getevents, ctx, 1, depth, ev, NULL);
+		if (n < 0 && errno != EINTR)
+			fatal("io_getevents");
+		for (i = 0; i < n; i++) {
+			struct io *done = (void *)(unsigned long)ev[i].data;
+
+			finish(done, ev[i].res);
+			if (more())
+				submit(ctx, done);
+			else
+				inflight--;
+		}
+	}
+}
+
+static struct io *alloc_ios(void)
+{
+	struct io *io = calloc(depth, sizeof(*io));
+	int i;
+
+	if (!io)
+		fatal("memory");
+	for (i = 0; i < depth; i++) {
+		if (posix_memalign((void **)&io[i].buf, BUF_ALIGN, max_size))
+			fatal("buffers");
+		memset(io[i].buf, 0x5a + i, max_size);
+	}
+	return io;
+}
+
+int main(int argc, char **argv)
+{
+	struct io *io;
+
+	parse_options(argc, argv);
+	open_file();
+	io = alloc_ios();
+	if (start_at)
+		sleep_until(start_at);
+	report.start = now_ns();
+	if (depth == 1)
+		run_sync(io);
+	else
+		run_aio(io);
+	if (end_fsync && fsync(fd)) {
+		report.errors++;
+		report.last_errno = errno;
+	}
+	report.end = now_ns();
+	report.length = duration ? duration : report.end - report.start;
+	report.interval = interval;
+	report.warmup = warmup;
+	if (!report_print(&report) || (log_file && !report_log(&report, log_file)))
+		fatal("report");
+	return report.errors ? 1 : 0;
+}

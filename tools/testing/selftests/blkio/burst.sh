@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The burst B = max(5 ms of R, 64 KiB or one I/O): what an idle group has in
+# hand, and no more than that however long it was idle.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+DEVICE_NS=100000 CLOCK_NS=2048	# a few ticks of the clock
+
+# lone DESCRIPTION SIZE SECONDS_IDLE CAP...: five I/Os, each after an idle time
+lone() {
+	local desc=$1 size=$2 idle=$3
+	shift 3
+	cap g "$DEV" "$@"
+	start_soon
+	load g r -f "$DEV" -s "$size" -n 5 -T "$idle"
+	wait_loads
+	cap g "$DEV" rbps=max riops=max
+	check "$desc does not wait" in_range "$(val r max_ns)" $DEVICE_NS $((DEVICE_NS + CLOCK_NS))
+}
+
+# at_once CAP: deep 4 KiB I/O after a long idle time. By the time T (2 ms) B plus
+# what was earned since has left, in whole I/Os; a CPU may have up to 100 us of
+# the rate in reserve, which is taken out of B.
+at_once() {
+	local rate=${1#*=} unit=4096 burst ms=2 now in_hand
+	case $1 in *bps*) burst=65536 ;; *) burst=1 unit=1 ;; esac
+	((rate / 200 <= burst)) || burst=$((rate / 200))
+	in_hand=$((burst * 1000000 + rate * (ms * 1000 - DEVICE_NS / 1000)))
+	cap g "$DEV" "$1"
+	sleep 100
+	start_soon
+	load g r -f "$DEV" -s 4k -n 512 -d 512 -l "$TMP/log"
+	wait_loads
+	cap g "$DEV" rbps=max riops=max
+	now=$(awk -v "t=$(val r start_ns)" -v "d=${ms}000000" '$2 <= t + d' "$TMP/log" | wc -l)
+	check "$1: B and no more leaves at once" in_range "$now" \
+		$(((in_hand - rate * 100) / unit / 1000000)) $((in_hand / unit / 1000000))
+}
+
+plan 14
+null_dev nb0 hw_queue_depth=1024
+mount_cgroup v2
+group g
+# 64 KiB are earned again in 16 s, 62.5 ms, 1 s
+lone "64 KiB at 4 KiB/s" 64k 16.001 rbps=4096
+lone "64 KiB at 1 MiB/s" 64k 0.063 rbps=$MiB
+lone "4 KiB at 4 KiB/s" 4k 1.001 rbps=4096
+lone "an I/O at 1 IOPS" 64k 1.001 riops=1
+lone "64 KiB at 1 GB/s" 64k 0.001 rbps=1000000000
+lone "an I/O under both" 64k 1.001 rbps=65536 riops=1
+
+# big SIZE RATE IDEAL_NS: the cost less B has to be earned
+big() {
+	cap g "$DEV" rbps="$2"
+	sleep 100
+	start_soon
+	load g r -f "$DEV" -s "$1" -n 1
+	wait_loads
+	cap g "$DEV" rbps=max
+	check "$1 at $2 B/s takes its cost less B" within "$(val r max_ns)" $(($3 + DEVICE_NS)) 200
+}
+big 1M $MiB 937500000
+big 128k 65536 1000000000
+big 4M 100000000 36943040
+
+at_once rbps=$MiB
+at_once rbps=65536
+at_once rbps=100000000
+at_once riops=2000
+at_once riops=10

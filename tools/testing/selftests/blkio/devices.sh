@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Limits hold on whatever device they are set for: request-based and bio-based
+# ones, several at once, for reads and writes apart, bytes and I/Os together, and
+# for the root group on v1.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+SEC=10
+
+# holds DESCRIPTION GROUP: 1 MiB/s for reads, 2 MiB/s for writes, 64 KiB I/Os on
+# DEV. n * c is when I/O n leaves: 160 reads and 320 writes in 10 s; the last may
+# end after that on a device that takes its time.
+holds() {
+	cap "$2" "$DEV" rbps=$MiB wbps=$((2 * MiB))
+	start_soon
+	load "$2" r -f "$DEV" -s 64k -t $SEC -w 1
+	load "$2" w -f "$DEV" -s 64k -t $SEC -w 1 -o w
+	wait_loads
+	cap "$2" "$DEV" rbps=max wbps=max
+	check "$CGV $1: reads" in_range "$(val r ios)" 159 160
+	check "$CGV $1: writes" in_range "$(val w ios)" 319 320
+	check "$CGV $1: latency of reads" within "$(val r p99_ns)" 62500000 10000
+	check "$CGV $1: latency of writes" within "$(val w p99_ns)" 31250000 10000
+}
+
+# unlimited DESCRIPTION GROUP: without limits it is as fast as it is
+unlimited() {
+	start_soon
+	load "$2" r -f "$DEV" -s 64k -n 200
+	wait_loads
+	check "$1" in_range $(($(val r end_ns) - $(val r start_ns))) 0 100000000
+}
+
+# several: three devices at once, each with its own limit
+several() {
+	local i
+	for i in 1 2 3; do
+		cap g "/dev/nb$i" rbps=$((i * MiB)) wbps=$((i * MiB))
+		[ $i != 1 ] || start_soon
+		load g "$i" -f "/dev/nb$i" -s 64k -t $SEC
+	done
+	wait_loads
+	for i in 1 2 3; do
+		cap g "/dev/nb$i" rbps=max wbps=max
+		check "$CGV three devices at once: device $i" equal "$(val $i ios)" $((160 * i))
+	done
+}
+
+plan 55
+null_dev nb1 memory_backed=1 size=64
+null_dev nb2 memory_backed=1 size=64
+null_dev nb3
+for tool in mdadm dmsetup; do
+	command -v $tool >/dev/null || skip_all "needs $tool"
+done
+dm_dev bklinear "0 131072 linear /dev/nb3 2048"
+linear=$DEV
+dm_dev bkstripe "0 262144 striped 2 128 /dev/nb3 524288 /dev/nb3 1048576"
+stripe=$DEV
+md_dev md7 raid1 /dev/nb1 /dev/nb2 || bail "no RAID1"
+md=$DEV
+
+# root_group: v1 only
+root_group() {
+	DEV=/dev/nb3
+	cap / "$DEV" rbps=$MiB
+	start_soon
+	load / r -f "$DEV" -s 64k -t $SEC -w 1
+	wait_loads
+	check "root group: 1048576 B/s" equal "$(val r ios)" 160
+	check "root group: latency" within "$(val r p99_ns)" 62500000 10000
+	unlimited "root group: not those below" g
+	cap / "$DEV" rbps=max
+	unlimited "root group: limit removed" /
+}
+
+for version in v1 v2; do
+	mount_cgroup $version
+	group g
+	for DEV in /dev/nb3 /dev/ram0 "$linear" "$stripe" "$md"; do
+		[ -b "$DEV" ] || bail "no $DEV"
+		holds "$(basename "$DEV")" g
+	done
+	several
+	[ $version = v2 ] || root_group
+	# last, as a loop device keeps its workers, and they the hierarchy
+	if [ $version = v2 ]; then
+		loop_dev 64
+		holds "$(basename "$DEV")" g
+	fi
+	umount_cgroup
+done
+md_end() { MDADM_NO_UDEV=1 mdadm --stop "$md" 2>/dev/null; }
+check "the RAID stops" md_end

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Blocks that are stale, misplaced or torn. See harness_mustfail_point.sh.
+# because: the data is right
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+plan 5
+mount_cgroup v2
+group a
+smp_null smpnull
+
+# tampered BLOCK_TO BLOCK_FROM BYTES: does smp_verify see that?
+tampered() {
+	verify a load -q -n 64 -s $MiB -w "$TMP/load.state" "$DEV"
+	intact load && written load "$DEV" -s $MiB || return 0
+	dd if="$DEV" of="$DEV" bs="$3" seek=$(($1 * 4096 / $3)) skip=$(($2 * 4096 / $3)) count=1 conv=notrunc status=none
+	sync
+	written load "$DEV" -s $MiB
+}
+
+check "a misplaced block is seen" eval '! tampered 3 7 4096'
+check "a sector of another block is seen" eval '! tampered 5 6 512'
+check "a block of zeroes is seen" eval '! tampered 9 200 4096'
+verify a load -q -n 64 -s $MiB -w "$TMP/load.state" "$DEV"
+check "what is left alone is right" written load "$DEV" -s $MiB
+dd if=/dev/zero of="$DEV" bs=4096 count=1 oflag=direct status=none
+check "the data is right" written load "$DEV" -s $MiB

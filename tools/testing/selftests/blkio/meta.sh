@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Metadata is never held and its debt is repaid: ext4 with a capped writer, where
+# others' mkdir and sync end within 0.1 s; a capped group's own metadata.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+MNT=$TMP/mnt
+LIMIT_MS=100
+
+now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+
+# timed COMMAND...: TOOK is how long it takes in ms of virtual time
+timed() {
+	local begin
+	begin=$(now_ms)
+	"$@"
+	TOOK=$(($(now_ms) - begin))
+}
+
+# With "sync" all of the file system, with "fsync" what they wrote.
+others() {
+	local dir
+	dir=$(mktemp -d "$MNT/others-XXXXXX")
+	echo hello >"$dir/file"
+	case $1 in sync) sync ;; fsync) sync "$dir/file" "$dir" "$MNT" ;; esac
+}
+
+# while_held NAME SYNC: the load in g waits for its cap; others do not
+while_held() {
+	local took=0
+	until_ns $((START + 1000000000))
+	for _ in 1 2 3 4 5; do
+		timed others "$2"
+		((TOOK <= took)) || took=$TOOK
+		sleep 0.7
+	done
+	check "$CGV $1: mkdir and $2 of others within 0.1 s" in_range $took 0 $LIMIT_MS
+	check "$CGV $1: the writer still waits" kill -0 "${loads[0]}"
+	end_loads
+}
+
+# direct NAME FILE OPTION...: several I/Os outstanding
+direct() {
+	local name=$1 file=$2
+	shift 2
+	start_soon
+	load g w -f "$MNT/$file" -o w -s 64k "$@"
+	while_held "$name" sync
+}
+
+# fsyncing: data that g itself writes back is held. (sync by others would have
+# to wait for it: it is data of the file system.)
+fsyncing() {
+	start_soon
+	# on v2 data belongs to the group that dirtied the inode first
+	in_g truncate -s 1M "$MNT/buffered"
+	load g w -f "$MNT/buffered" -o w -s 64k -b -y -n 16
+	while_held "fsync of its own data" fsync
+	rm "$MNT/buffered"
+}
+
+# in_g COMMAND...
+in_g() {
+	(
+		trap - EXIT
+		echo "$BASHPID" >"$CG/g/cgroup.procs"
+		exec "$@"
+	)
+}
+
+# Bytes that g has read: v1 and v2
+read_bytes() {
+	local dev
+	dev=$(devno "$DEV")
+	if [ "$CGV" = v1 ]; then
+		awk -v "dev=$dev" '$1 == dev && $2 == "Read" { print $3 }' "$CG/g/blkio.throttle.io_service_bytes"
+	else
+		sed -n "s/^$dev .*rbytes=\([0-9]*\).*/\1/p" "$CG/g/io.stat"
+	fi
+}
+
+# own_metadata: g's cap is 64 KiB/s; what it reads of directories and inodes
+# passes at once, and the data that follows waits until that has been repaid
+own_metadata() {
+	local rate=$((64 * KiB)) before after meta begin ideal
+	umount "$MNT"
+	mount "$DEV" "$MNT"
+	drop_cache
+	cap g "$DEV" rbps=$rate
+	sleep 2
+	before=$(read_bytes)
+	begin=$(now_ms)
+	# names and inodes of many files
+	in_g find "$MNT/tree" -type f -size +1G &
+	sleep 0.01
+	timed others sync
+	check "$CGV: others do not wait for a capped reader of metadata" in_range "$TOOK" 0 $LIMIT_MS
+	wait $!
+	after=$(read_bytes)
+	meta=$((after - ${before:-0}))
+	note "$CGV: g read $meta bytes of metadata"
+	check "$CGV: g read metadata" in_range $meta $((2 * rate)) $((100 * MiB))
+	START=0
+	load g r -f "$MNT/data" -s 64k -n 1
+	wait_loads
+	# B is 64 KiB: the data leaves when all that came before has been earned
+	ideal=$((meta * 1000 / rate))
+	check "$CGV: the data leaves when the debt is repaid" within \
+		$(($(val r end_ns) / 1000000 - begin)) $ideal 20000
+	cap g "$DEV" rbps=max
+}
+
+null_dev nb0 size=512 memory_backed=1
+mkdir "$MNT"
+mkfs.ext4 -q -F "$DEV" || skip_all "no mkfs.ext4"
+mount "$DEV" "$MNT" 2>/dev/null || skip_all "no ext4"
+head -c 1M /dev/zero >"$MNT/data"
+head -c 64M /dev/zero >"$MNT/file"
+mkdir "$MNT/tree"
+for i in {1..40}; do
+	mkdir "$MNT/tree/$i"
+	for j in {1..30}; do : >"$MNT/tree/$i/$j"; done
+done
+sync
+plan 22
+for version in v1 v2; do
+	mount_cgroup $version
+	group g
+	cap g "$DEV" wbps=65536
+	direct "direct" file -d 16
+	truncate -s 64M "$MNT/sparse"
+	direct "direct into a hole" sparse -d 16
+	rm "$MNT/sparse"
+	fsyncing
+	cap g "$DEV" wiops=1
+	direct "direct, 1 IOPS" file -d 4
+	cap g "$DEV" wbps=max wiops=max
+	own_metadata
+	umount_cgroup
+done
+umount "$MNT"

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Scenario S6: 8192 write IOPS, set through libcgroup's tools where they are
+# there, random 4 KiB writes at depth 128, fsync at the end.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+IOPS=8192 GROUP=blkiolimited FILE=blkio.throttle.write_iops_device
+tools=1
+for tool in cgcreate cgset cgget cgexec; do
+	command -v $tool >/dev/null || tools=
+done
+
+# limited OPTION...: the load, in the group
+limited() {
+	if [ -n "$tools" ]; then
+		cgexec -g blkio:$GROUP blkio_load -f "$DEV" -o w -s 4k -p rand -d 128 -y "$@" >"$TMP/w.json"
+	else
+		load $GROUP w -f "$DEV" -o w -s 4k -p rand -d 128 -y "$@"
+		wait_loads
+	fi
+}
+
+# The ideal: 5 s hold 40960 I/Os to the unit, the first interval B more (40 of
+# them leave at once). 0.02% is 8 I/Os.
+steady() {
+	local n want=$((5 * IOPS)) first=1 bad=0
+	while read -r n; do
+		[ -n "$first" ] || ((n >= want - 8 && n <= want + 8)) || bad=1
+		first=
+		echo "$n I/Os in 5 s: $(awk "BEGIN { print $n / 5 }") w/s"
+	done < <(sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/w.json")
+	return $bad
+}
+
+# Each goes out 1/8192 s after the one before, give or take 1% of that, which
+# covers the clock of the virtual machine: it ticks every 256 ns.
+even() {
+	awk -v "from=$1" -v "ideal=$((1000000000 / IOPS))" '
+		$1 >= from { if (n++) { gap = $1 - last; if (n == 2 || gap < min) min = gap; if (gap > max) max = gap } last = $1 }
+		END { printf "%d gaps of %d to %d ns, ideal %d\n", n - 1, min, max, ideal
+		      exit !(n > 10000 && min >= ideal * 0.99 && max <= ideal * 1.01) }' "$TMP/times"
+}
+
+plan 4
+null_dev nb0
+mount_cgroup v1
+if [ -n "$tools" ]; then
+	cgcreate -g blkio:/$GROUP
+	groups+=("$CG/$GROUP")
+	cgset -r $FILE="$(devno "$DEV") $IOPS" $GROUP
+	check "cgget shows the limit" equal "$(cgget -n -v -r $FILE $GROUP)" "$(devno "$DEV") $IOPS"
+else
+	group $GROUP
+	cap $GROUP "$DEV" wiops=$IOPS
+	check "the file shows the limit" equal "$(cat "$CG/$GROUP/$FILE")" "$(devno "$DEV") $IOPS"
+fi
+
+limited -t 25 -i 5
+check "8192 IOPS within 0.02% in every 5 s after the first" steady
+
+if trace_start admit release; then
+	limited -t 3
+	trace_stop "$TMP/trace"
+	sed -n 's/.* op=W .* ns=\([0-9]*\).*/\1/p' "$TMP/trace" | sort -n >"$TMP/times"
+	check "releases are evenly spaced" even $(($(val w start_ns) + 1000000000))
+else
+	skip "releases are evenly spaced" "no ioband tracepoints"
+fi
+
+# The device takes the same time for each, so they also end evenly.
+limited -t 3 -l "$TMP/log"
+awk '{ print $2 }' "$TMP/log" | sort -n >"$TMP/times"
+check "I/Os end evenly spaced" even $(($(val w start_ns) + 1000000000))

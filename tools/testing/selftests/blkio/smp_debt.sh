@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug qemu
+# ext4 with a writer whose data may hardly leave: what others do to the file
+# system (mkdir, rename, fsync, sync) ends while the writer still waits, and the
+# file system is whole afterwards.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+ROUNDS=${ROUNDS:-20}
+
+# The writer's own metadata and data, as much as its cap lets through.
+writer() {
+	local i
+	for ((i = 0; ; i++)); do
+		mkdir -p "$MNT/w/$((i % 7))"
+		head -c 65536 "$TMP/data" >"$MNT/w/$((i % 7))/file" || return 0
+		mv "$MNT/w/$((i % 7))/file" "$MNT/w/$((i % 7))/done"
+		[ ! -e "$TMP/stop" ] || return 0
+	done
+}
+
+fsync_writer() { dd if="$TMP/data" of="$MNT/fsynced" bs=64k conv=fsync status=none; }
+direct_writer() { dd if="$TMP/data" of="$MNT/direct" bs=64k oflag=direct status=none; }
+
+metadata() {
+	local i
+	for ((i = 0; i < ROUNDS; i++)); do
+		mkdir "$MNT/other/$i" && echo "$i" >"$MNT/other/$i/file" &&
+			sync "$MNT/other/$i/file" && mv "$MNT/other/$i" "$MNT/other/moved$i" &&
+			sync "$MNT/other" && rm -r "$MNT/other/moved$i" || return 1
+	done
+	echo "$ROUNDS rounds of mkdir, write, fsync, rename, rm"
+}
+
+# while_waiting COMMAND...: COMMAND ends and the capped writers have not
+while_waiting() {
+	"$@" && running fsync && running direct || { echo "the writers were faster"; return 1; }
+}
+
+others_run() {
+	background others metadata
+	ended others && cat "$TMP/others.out"
+}
+
+ends_well() {
+	ended fsync direct writer && cmp "$TMP/data" "$MNT/fsynced" && cmp "$TMP/data" "$MNT/direct"
+}
+
+clean_fs() {
+	wait_for umount umount "$MNT" && e2fsck -fn "$DEV" >"$TMP/fsck" 2>&1 || { cat "$TMP/fsck"; return 1; }
+}
+
+hierarchy() {
+	local name
+	mount_cgroup "$1"
+	group capped other
+	smp_null smpext size=256
+	mkfs.ext4 -q -F "$DEV"
+	mount "$DEV" "$MNT"
+	mkdir "$MNT/other" "$MNT/w"
+	rm -f "$TMP/stop"
+	# half a minute for each of the big files, if nobody lifts it
+	cap capped "$DEV" "wbps=$((MiB / 8))" wiops=20
+	for name in fsync direct; do
+		background $name in_group_fn capped $name ${name}_writer
+	done
+	background writer in_group_fn capped writer writer
+	wait_for "held bios" holds "$DISK" 1
+	check "$1: what others do to the file system does not wait" while_waiting others_run
+	touch "$TMP/stop"
+	cap capped "$DEV" wbps=max wiops=max
+	check "$1: the capped writers end well" ends_well
+	check "$1: the file system is whole" clean_fs
+	check "$1: nothing is held" wait_for held holds_none "$DISK"
+	null_end smpext
+	umount_cgroup
+}
+
+in_group_fn() {
+	echo "$BASHPID" >"$CG/$1/cgroup.procs"
+	echo "$BASHPID" >"$TMP/$2.pid"
+	"$3"
+}
+
+plan 10
+leaks_begin
+MNT=$TMP/mnt
+mkdir "$MNT"
+undo+=("umount $MNT")
+head -c $((4 * MiB)) /dev/urandom >"$TMP/data"
+hierarchy v2
+hierarchy v1
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,179 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug qemu
+# Stacked and odd devices under a capped load: md RAID1 whose members fail and
+# come back, dm that is suspended, loop over a file system, zoned disks, whose
+# writes must keep their order. Nothing is lost and all data is right.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+SIZE=$((16 * MiB))
+ROUNDS=${ROUNDS:-5}
+
+md() { MDADM_NO_UDEV=1 mdadm --quiet "$@" >>"$TMP/mdadm.log" 2>&1; }
+md_state() { cat "/sys/block/$DISK/md/$1"; }
+md_whole() { [ "$(md_state degraded)" = 0 ] && [ "$(md_state sync_action)" = idle ]; }
+
+# make_md: two members, at DEV; each load gets half of it
+make_md() {
+	local m
+	for m in smpm0 smpm1; do smp_null $m size=48; done
+	md_dev md9 1 /dev/smpm0 /dev/smpm1
+	DISK=md9
+}
+
+end_md() {
+	md --stop /dev/md9 || { cat "$TMP/mdadm.log"; return 1; }
+	null_end smpm0
+	null_end smpm1
+}
+
+two_loads() {
+	verify a one -b 16384 -d 16 -s $SIZE -S 1 -w "$TMP/one.state" "$DEV"
+	verify b two -b 65536 -d 8 -o $SIZE -s $SIZE -S 2 -w "$TMP/two.state" "$DEV"
+}
+
+end_two() {
+	stop one two
+	intact one two && written one "$DEV" -b 16384 -s $SIZE &&
+		written two "$DEV" -b 65536 -o $SIZE -s $SIZE && wait_for held holds_none "$DISK"
+}
+
+# A member fails, is taken out and comes back, with a rule on md, then on a member.
+md_fail_and_return() {
+	local i
+	for ((i = 0; i < ROUNDS; i++)); do
+		md /dev/md9 --fail /dev/smpm1 && md /dev/md9 --remove /dev/smpm1 || return 1
+		sleep 0.3
+		md /dev/md9 --add /dev/smpm1 || return 1
+		wait_for "resync" md_whole || return 1
+	done
+}
+
+# The cap on a member holds md's bios; that member is pulled; md goes on with the other.
+md_member_pulled() {
+	cap a /dev/smpm1 wbps=1
+	cap b /dev/smpm1 wbps=1
+	wait_for "bios held on a member" holds smpm1 2 || return 1
+	null_off smpm1
+	wait_for "md to notice" degraded
+}
+degraded() { [ "$(md_state degraded)" = 1 ]; }
+
+md_tests() {
+	make_md
+	cap a "$DEV" "wbps=$((8 * MiB))" "rbps=$((16 * MiB))"
+	cap b "$DEV" wiops=200
+	two_loads
+	check "md: members fail and come back" md_fail_and_return
+	check "md: nothing is lost" end_two
+	cap a "$DEV" wbps=max rbps=max
+	cap b "$DEV" wiops=max
+	two_loads
+	check "md: a member on which bios are held is pulled" md_member_pulled
+	check "md: nothing is lost" end_two
+	check "md: it can be stopped" end_md
+}
+
+dm() { dmsetup --noudevsync --noudevrules "$@"; }
+
+dm_suspend() {
+	local i
+	for ((i = 0; i < ROUNDS * 2; i++)); do
+		dm suspend smpdm && cap a "$DEV" "wbps=$(((1 + i) * MiB))" && sleep 0.1 && dm resume smpdm ||
+			return 1
+		sleep 0.1
+	done
+}
+
+dm_new_table() {
+	local i
+	for ((i = 0; i < ROUNDS; i++)); do
+		dm load smpdm --table "0 $(sectors /dev/smplow) linear /dev/smplow 0" && dm suspend smpdm &&
+			dm resume smpdm || return 1
+	done
+}
+
+dm_tests() {
+	smp_null smplow
+	dm_dev smpdm "0 $(sectors "$DEV") linear $DEV 0"
+	smp_dm smpdm
+	cap a "$DEV" "wbps=$((4 * MiB))" riops=500
+	cap b "$DEV" wiops=100
+	cap b /dev/smplow "wbps=$((4 * MiB))"
+	two_loads
+	check "dm: suspended and resumed" dm_suspend
+	check "dm: tables replaced" dm_new_table
+	check "dm: nothing is lost" end_two
+	dm remove smpdm
+	null_end smplow
+}
+
+# loop over a file over ext4 over a disk, rules at both ends
+loop_tests() {
+	local back=$TMP/back
+	smp_null smplow size=128
+	mkfs.ext4 -q -F "$DEV"
+	mkdir "$back"
+	mount "$DEV" "$back"
+	undo+=("umount $back")
+	truncate -s 40M "$back/file"
+	cap a "$DEV" "wbps=$((8 * MiB))"
+	DEV=$(losetup --find --show --direct-io=on "$back/file" 2>/dev/null || losetup --find --show "$back/file")
+	undo+=("losetup -d $DEV")
+	DISK=${DEV##*/}
+	cap a "$DEV" "wbps=$((16 * MiB))" riops=1000
+	cap b "$DEV" wiops=200
+	two_loads
+	sleep 3
+	check "loop: nothing is lost" end_two
+	losetup -d "$DEV"
+	wait_for umount umount "$back"
+	null_end smplow
+}
+
+# zoned_write NAME GROUP OFFSET: each zone of a part from its start to its end
+zoned_write() {
+	verify "$2" "$1" -q -b 16384 -d 16 -o "$3" -s $SIZE -w "$TMP/$1.state" "$DEV"
+}
+
+wander() {
+	local i
+	for ((i = 0; i < ROUNDS * 4; i++)); do
+		taskset -ap $((1 + i % 3)) "$(cat "$TMP/one.pid")"
+		cap a "$DEV" "wbps=$(((4 + i % 5) * MiB))"
+		sleep 0.1
+	done >/dev/null 2>&1
+}
+
+zoned_done() {
+	local name
+	for name in one two; do
+		intact $name && [ "$(result $name completed)" = $((SIZE / 16384)) ] || return 1
+	done
+	written one "$DEV" -b 16384 -s $SIZE && written two "$DEV" -b 16384 -o $SIZE -s $SIZE
+}
+
+zoned_tests() {
+	smp_null smpzone zoned=1 zone_size=4 size=64
+	[ "$(cat /sys/block/smpzone/queue/zoned)" = host-managed ] || bail "no zoned null_blk"
+	cap a "$DEV" "wbps=$((4 * MiB))"
+	cap b "$DEV" wiops=256
+	zoned_write one a 0
+	zoned_write two b $SIZE
+	wander
+	check "zoned: writes keep their order" zoned_done
+	null_end smpzone
+}
+
+plan 12
+leaks_begin
+mount_cgroup v2
+group a b
+md_tests
+dm_tests
+loop_tests
+zoned_tests
+umount_cgroup
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Makes each allocation of each operation on a group and a disk fail, one after the other.
+
+/proc/thread-self/fail-nth makes the Nth allocation of what this thread does next fail. For each operation N counts up
+until nothing is left to fail. Each time the operation must either end with ENOMEM and have changed nothing, or have
+done all of it by another way; and without a failure it must work. Prints a line per operation and TAP points.
+"""
+import argparse
+import errno
+import mmap
+import os
+import subprocess
+import sys
+
+NULLB = '/sys/kernel/config/nullb'
+DEBUG = '/sys/kernel/debug'
+V1_KEYS = ('read_bps', 'read_iops', 'write_bps', 'write_iops')
+FREE = ('a write under a cap',)     # allocates nothing, or only in interrupt context
+LIMIT = 1000    # an operation with more allocations than this does not end
+
+
+def put(path, text):
+    """One write."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def get(path):
+    """All of a file, as one read() would give a program."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, 65536).decode()
+    finally:
+        os.close(fd)
+
+
+class Injector:
+    """fail-nth of this thread."""
+
+    def __init__(self):
+        for name in ('failslab', 'fail_page_alloc'):
+            for key, value in (('probability', '0'), ('verbose', '0'), ('ignore-gfp-wait', '0')):
+                put(f'{DEBUG}/{name}/{key}', value)
+        put(f'{DEBUG}/fail_page_alloc/min-order', '0')
+        put(f'{DEBUG}/fail_page_alloc/ignore-gfp-highmem', '0')
+        self.file = os.open('/proc/thread-self/fail-nth', os.O_RDWR)
+
+    def call(self, nth, operation):
+        """(errno or 0, whether a failure was injected) of operation with its nth allocation failing."""
+        code = 0
+        os.pwrite(self.file, str(nth).encode(), 0)
+        try:
+            operation()
+        except MemoryError:
+            code = errno.ENOMEM
+        except OSError as error:
+            code = error.errno
+        left = int(os.pread(self.file, 20, 0).strip(b'\0\n'))
+        os.pwrite(self.file, b'0', 0)
+        return code, left == 0
+
+
+class Host:
+    """Groups and disks to do it with."""
+
+    def __init__(self, args):
+        self.root = args.cgroup
+        self.v1 = os.path.exists(f'{self.root}/blkio.reset_stats')
+        self.group = f'{self.root}/slab'
+        self.disk = None
+        self.buffer = mmap.mmap(-1, 4096)
+        self.node = None
+
+    def make_disk(self):
+        """A null_blk disk that never had a rule."""
+        path = f'{NULLB}/smpslab'
+        os.mkdir(path)
+        for key, value in (('size', '16'), ('memory_backed', '1'), ('irqmode', '2'), ('completion_nsec', '10000'), ('power', '1')):
+            put(f'{path}/{key}', value)
+        self.disk = get('/sys/block/smpslab/dev').strip()
+        self.node = os.open('/dev/smpslab', os.O_RDWR | os.O_DIRECT)
+
+    def end_disk(self):
+        """It goes."""
+        os.close(self.node)
+        put(f'{NULLB}/smpslab/power', '0')
+        os.rmdir(f'{NULLB}/smpslab')
+
+    def make_group(self):
+        """mkdir."""
+        os.mkdir(self.group)
+
+    def end_group(self):
+        """rmdir, if it is there."""
+        if os.path.isdir(self.group):
+            os.rmdir(self.group)
+
+    def rule(self, value):
+        """Write limits; 0 takes them away."""
+        if self.v1:
+            put(f'{self.group}/blkio.throttle.write_bps_device', f'{self.disk} {value}')
+        else:
+            put(f'{self.group}/io.max', f'{self.disk} rbps={value or "max"} wbps={value or "max"}')
+
+    def rules(self):
+        """What the files say."""
+        if self.v1:
+            return ''.join(get(f'{self.group}/blkio.throttle.{key}_device') for key in V1_KEYS)
+        return get(f'{self.group}/io.max')
+
+    def enter(self):
+        """This process into the group."""
+        put(f'{self.group}/cgroup.procs', '0')
+
+    def leave(self):
+        """And out."""
+        put(f'{self.root}/cgroup.procs', '0')
+
+    def write(self):
+        """A block, by direct I/O."""
+        self.buffer[:4] = b'fail'
+        os.pwrite(self.node, self.buffer, 4096)
+
+    def read(self):
+        """It back."""
+        self.buffer[:4] = bytes(4)
+        os.preadv(self.node, [self.buffer], 4096)
+        if self.buffer[:4] != b'fail':
+            raise OSError(errno.EILSEQ, 'read back something else')
+
+    def stat_files(self):
+        """Read all files there are."""
+        for name in sorted(os.listdir(self.group)):
+            if name.startswith(('blkio.throttle', 'io.max', 'io.stat')):
+                get(f'{self.group}/{name}')
+        path = f'{DEBUG}/block/smpslab/ioband/groups'
+        if os.path.exists(path):
+            get(path)
+
+
+def operations(host):
+    """(name, prepare, operation, state, undo): state() may not change if operation() fails."""
+    def nothing():
+        return None
+
+    def prepare_rule():
+        host.make_group()
+        host.rule(1 << 20)
+
+    def prepare_io():
+        host.make_group()
+        host.enter()
+
+    def prepare_capped_io():
+        prepare_rule()
+        host.enter()
+
+    def undo_io():
+        host.leave()
+        host.end_group()
+
+    def fresh_disk():
+        host.end_disk()
+        host.make_disk()
+        host.make_group()
+
+    def remove():
+        os.rmdir(host.group)
+
+    exists = lambda: os.path.isdir(host.group)
+    return [
+        ('make a group', nothing, host.make_group, exists, host.end_group),
+        ('the first rule on a disk', fresh_disk, lambda: host.rule(1 << 20), host.rules, host.end_group),
+        ('the first rule of a group', host.make_group, lambda: host.rule(1 << 20), host.rules, host.end_group),
+        ('change a rule', prepare_rule, lambda: host.rule(1 << 21), host.rules, host.end_group),
+        ('take a rule away', prepare_rule, lambda: host.rule(0), host.rules, host.end_group),
+        ('the first write in a group', prepare_io, host.write, nothing, undo_io),
+        ('the first read in a group', prepare_io, host.read, nothing, undo_io),
+        ('a write under a cap', prepare_capped_io, host.write, nothing, undo_io),
+        ('read the files', prepare_rule, host.stat_files, host.rules, host.end_group),
+        ('remove a group with a rule', prepare_rule, remove, exists, host.end_group),
+    ]
+
+
+def sweep(injector, name, prepare, operation, state, undo):
+    """Count N up for one operation; (sites, what was wrong)."""
+    wrong = []
+    refused = 0
+    for nth in range(1, LIMIT):
+        prepare()
+        before = state()
+        code, injected = injector.call(nth, operation)
+        after = state()
+        if code and code != errno.ENOMEM:
+            wrong.append(f'{name}: allocation {nth} fails: {os.strerror(code)}')
+        if code and after != before:
+            wrong.append(f'{name}: allocation {nth} fails, and yet {before!r} became {after!r}')
+        refused += code != 0
+        if code:
+            # and it works with the same objects right after
+            try:
+                operation()
+            except OSError as error:
+                wrong.append(f'{name}: after a failure of allocation {nth}: {error.strerror}')
+        undo()
+        if not injected:
+            if code:
+                wrong.append(f'{name}: no failure, and yet {os.strerror(code)}')
+            print(f'# {name}: {nth - 1} allocations failed, {refused} times ENOMEM, else it went on without')
+            return nth - 1, wrong
+    return LIMIT, wrong + [f'{name}: no end of allocations']
+
+
+def percpu(host, rounds):
+    """Per-CPU memory has no injection of its own, but needs pages now and then: half of this thread's fail.
+
+    (per-CPU allocations that failed, what was wrong)
+    """
+    trace = '/sys/kernel/tracing'
+    event = f'{trace}/events/percpu/percpu_alloc_percpu_fail/enable'
+    wrong = []
+    made = []
+    put(event, '1')
+    put(f'{trace}/trace', '')
+    for key, value in (('task-filter', 'Y'), ('times', '-1'), ('probability', '50')):
+        put(f'{DEBUG}/fail_page_alloc/{key}', value)
+    base = host.group
+    switch = os.open('/proc/self/make-it-fail', os.O_WRONLY)
+    for i in range(rounds):
+        host.group = f'{base}{i}'
+        os.pwrite(switch, b'1', 0)
+        try:
+            host.make_group()
+            made.append(host.group)
+            host.rule((1 << 20) + i)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                wrong.append(f'group {i}: {error.strerror}')
+        except MemoryError:
+            pass
+        finally:
+            os.pwrite(switch, b'0', 0)
+    os.close(switch)
+    put(f'{DEBUG}/fail_page_alloc/probability', '0')
+    put(event, '0')
+    failed = get(f'{trace}/trace').count('percpu_alloc_percpu_fail:')
+    for path in made:
+        host.group = path
+        try:
+            host.rule(1 << 22)
+            host.rule(0)
+            os.rmdir(path)
+        except OSError as error:
+            wrong.append(f'{path} afterwards: {error.strerror}')
+    host.group = base
+    return failed, wrong
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--rounds', type=int, default=400, help='groups made while pages are short')
+    parser.add_argument('cgroup', help='where the hierarchy is mounted')
+    args = parser.parse_args()
+    host = Host(args)
+    host.make_disk()
+    host.write()
+    injector = Injector()
+    failed = 0
+    for operation in operations(host):
+        sites, wrong = sweep(injector, *operation)
+        if not sites and operation[0] not in FREE:
+            wrong.append(f'{operation[0]}: nothing was made to fail')
+        failed += report(operation[0], wrong)
+    count, wrong = percpu(host, args.rounds)
+    print(f'# {count} per-CPU allocations failed')
+    failed += report('per-CPU memory runs short', wrong)
+    host.read()
+    host.end_disk()
+    return 1 if failed else 0
+
+
+def report(name, wrong):
+    """A line for the shell to turn into a TAP point."""
+    for line in wrong[:10]:
+        print(f'# {line}')
+    print(f'{"FAIL" if wrong else "PASS"} {name}', flush=True)
+    return bool(wrong)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug
+# Each allocation fails in turn: of making and removing groups, of rules, of the
+# first I/O of a group, of reading the files. It gives ENOMEM and changes nothing,
+# or goes on without; then it works. Covered are slab and page allocations of the
+# calling task (fail-nth), and per-CPU memory where it needs pages.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+if [ ! -e /proc/self/fail-nth ] || [ ! -d /sys/kernel/debug/failslab ]; then
+	skip_all "no failslab in this kernel"
+fi
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+
+passed() { grep -qx "PASS $1" "$2"; }
+
+hierarchy() {
+	local rc=0 name
+	mount_cgroup "$1"
+	undo+=("echo 0 >$NULLB/smpslab/power; rmdir $NULLB/smpslab")
+	python3 "$HERE/smp_failslab.py" "$CG" >"$TMP/$1.out" 2>&1 || rc=$?
+	grep -v '^PASS\|^FAIL' "$TMP/$1.out" | sed 's/^#* */# /'
+	for name in "${NAMES[@]}"; do
+		check "$1: $name" passed "$name" "$TMP/$1.out"
+	done
+	check "$1: to the end" equal "$rc" 0
+	check "$1: all groups are gone" wait_for "their end" none_dying
+	umount_cgroup
+}
+
+NAMES=("make a group" "the first rule on a disk" "the first rule of a group" "change a rule" "take a rule away"
+	"the first write in a group" "the first read in a group" "a write under a cap" "read the files"
+	"remove a group with a rule" "per-CPU memory runs short")
+plan $((2 * (${#NAMES[@]} + 2) + 2))
+leaks_begin
+hierarchy v2
+hierarchy v1
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes random lines to blkio control files and checks what the kernel says to each.
+
+Values are right, nearly right or garbage; what is expected of each is known, so a write that should be refused and
+is not (or the other way round) counts as wrong. After each write the file is read now and then: what was set must be
+there, and a refused write must have changed nothing. Prints one line of counts; exits 1 if anything was wrong.
+"""
+import argparse
+import errno
+import os
+import random
+import sys
+
+U64 = 2**64 - 1
+V1_LIMITS = [f'blkio.throttle.{rw}_{unit}_device' for rw in ('read', 'write') for unit in ('bps', 'iops')]
+V2_KEYS = ['rbps', 'wbps', 'riops', 'wiops']
+GARBAGE = ['', ' ', '\n', 'max', 'default', '-1', '+5', '0x10', '10M', '1e6', '1.5', '\t', '=', ':', '%s%n', 'é', '\x7f', 'rbps',
+           'rbps=', '=5', 'rbps==5', 'rbps=5=5', 'RBPS=5', '00', '1 2', 'nan', '٣', '9' * 30, '9' * 3000, 'a' * 4000]
+
+
+class Model:
+    """What the files of one group should say: limits per key of io.max, None for no limit."""
+
+    def __init__(self):
+        self.limits = dict.fromkeys(V2_KEYS)
+
+    def v2_line(self, dev):
+        """The line of io.max, or '' without limits."""
+        if not any(self.limits.values()):
+            return ''
+        return dev + ''.join(f' {key}={self.limits[key] or "max"}' for key in V2_KEYS)
+
+
+def number(rng):
+    """A valid value: any magnitude."""
+    return rng.choice([1, 2, 512, 4096, 65536, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, U64 - 1, U64,
+                       rng.randrange(1, 10**6), rng.randrange(1, 2**rng.randrange(1, 64))])
+
+
+def bad_number(rng):
+    """(text, errno) of a value that must be refused."""
+    if rng.random() < 0.3:
+        return rng.choice([str(2**64), str(2**64 + 1), str(10**30), '1' + '0' * 2000]), errno.ERANGE
+    good = str(number(rng))
+    return rng.choice(['-' + good, '+' + good, good + 'M', good + 'k', '0x' + good, good + '.0', good + 'x', 'x' + good,
+                       good + ',1', good + '-']), errno.EINVAL
+
+
+def v1_body(rng):
+    """(body, expected errno or 0, value to be set)."""
+    kind = rng.random()
+    if kind < 0.6:
+        value = rng.choice([0, number(rng), number(rng)])
+        return rng.choice(['', ' ', '  ']) + str(value) + rng.choice(['', '\n', ' ', ' \n']), 0, value
+    if kind < 0.8:
+        text, code = bad_number(rng)
+        return text, code, None
+    if kind < 0.9:
+        return f'{number(rng)} {number(rng)}', errno.EINVAL, None
+    return rng.choice(['', 'max', 'abc', '-', '5 x', '\n', ' ']), errno.EINVAL, None
+
+
+def v2_body(rng):
+    """(body, expected errno or 0, {key: value})."""
+    pairs, values = [], {}
+    for _ in range(rng.randrange(1, 6)):
+        key, value = rng.choice(V2_KEYS), rng.choice([None, number(rng), number(rng)])
+        values[key] = value
+        pairs.append(f'{key}={"max" if value is None else value}')
+    if rng.random() < 0.6:
+        return rng.choice([' ', '  ']).join(pairs) + rng.choice(['', '\n', ' ']), 0, values
+    text, code = bad_number(rng)
+    wrong, code = rng.choice([(f'{rng.choice(V2_KEYS)}={text}', code), (f'{rng.choice(V2_KEYS)}=0', errno.ERANGE), ('bps=5', errno.EINVAL),
+                              ('rbps', errno.EINVAL), ('rbps=', errno.EINVAL), ('=7', errno.EINVAL), ('7', errno.EINVAL)])
+    # parsed from the left: the first that is wrong decides
+    pairs.insert(rng.randrange(len(pairs) + 1), wrong)
+    return ' '.join(pairs), code, None
+
+
+def device(rng, devs, partition):
+    """(text, device or None, errno if it must be refused)."""
+    kind = rng.random()
+    if kind < 0.85:
+        dev = rng.choice(devs)
+        return dev, dev, 0
+    if kind < 0.95:
+        gone = [('0:0', errno.ENODEV), ('250:77', errno.ENODEV), ('4095:1048575', errno.ENODEV)]
+        return (*rng.choice(gone + ([(partition, errno.ENODEV)] if partition else [])), )[:1] + (None, errno.ENODEV)
+    dev = rng.choice(devs)
+    return rng.choice(['', ':', dev.replace(':', ''), dev.replace(':', '.'), 'x' + dev, dev + ':', dev.split(':', 1)[0] + ':', '-' + dev]), None, None
+
+
+class Fuzz:
+    """One run over the groups of one hierarchy."""
+
+    def __init__(self, args):
+        self.args = args
+        self.rng = random.Random(args.seed)
+        self.v1 = os.path.exists(f'{args.groups[0]}/blkio.throttle.read_bps_device')
+        self.models = {(group, dev): Model() for group in args.groups for dev in args.dev}
+        self.wrong = self.done = self.refused = 0
+
+    def complain(self, text):
+        """Counts a mistake, shows the first ones."""
+        self.wrong += 1
+        if self.wrong <= 10:
+            print(text)
+
+    def write(self, path, text):
+        """errno of the write, 0 if it was taken."""
+        self.done += 1
+        try:
+            fd = os.open(path, os.O_WRONLY)
+        except OSError as error:
+            return error.errno
+        try:
+            os.write(fd, text.encode())
+            return 0
+        except OSError as error:
+            self.refused += 1
+            return error.errno
+        finally:
+            os.close(fd)
+
+    def judge(self, path, text, got, want):
+        """want: errno, 0, or None for any refusal."""
+        if (want is None and got) or got == want:
+            return True
+        self.complain(f'{os.path.basename(path)} <- {text[:80]!r}: got {errno.errorcode.get(got, got)}, '
+                      f'want {errno.errorcode.get(want, want)}')
+        return False
+
+    def garbage(self, group):
+        """Nonsense in any writable blkio file of the group: never crashes, never becomes a rule."""
+        names = [name for name in os.listdir(group) if name.startswith(('blkio.', 'io.')) and os.access(f'{group}/{name}', os.W_OK)]
+        names = [name for name in names if not self.args.only_limits or name in V1_LIMITS + ['io.max', 'blkio.reset_stats']]
+        text = self.rng.choice(GARBAGE)
+        if self.rng.random() < 0.5:
+            text = ''.join(chr(self.rng.randrange(1, 128)) for _ in range(self.rng.randrange(60)))
+        name = self.rng.choice(names)
+        got = self.write(f'{group}/{name}', text)
+        if text and name in V1_LIMITS + ['io.max']:
+            self.judge(name, text, got, None)
+
+    def limit(self, group):
+        """One line for a limit file."""
+        rng = self.rng
+        dev_text, dev, dev_errno = device(rng, self.args.dev, self.args.partition)
+        if self.v1:
+            key = rng.randrange(4)
+            path = f'{group}/{V1_LIMITS[key]}'
+            body, want, value = v1_body(rng)
+            # rbps riops wbps wiops in the order of the files
+            values = None if want else {['rbps', 'riops', 'wbps', 'wiops'][key]: value or None}
+        else:
+            path = f'{group}/io.max'
+            body, want, values = v2_body(rng)
+        text = f'{dev_text} {body}'
+        got = self.write(path, text)
+        if dev_errno is None or (dev_errno and want):
+            want = None     # two reasons to refuse: either will do
+        elif dev_errno:
+            want = dev_errno
+        if self.judge(path, text, got, want) and not got:
+            self.models[group, dev].limits.update({key: None if value == U64 else value for key, value in values.items()})
+
+    def check_state(self, group):
+        """Files say what the model says."""
+        if self.v1:
+            for key, name in zip(('rbps', 'riops', 'wbps', 'wiops'), V1_LIMITS):
+                want = {f'{dev} {self.models[group, dev].limits[key]}' for dev in self.args.dev if self.models[group, dev].limits[key]}
+                self.compare(f'{group}/{name}', want)
+            for name in ('io_service_bytes', 'io_serviced', 'io_service_bytes_recursive', 'io_serviced_recursive'):
+                with open(f'{group}/blkio.throttle.{name}', encoding='ascii') as file:
+                    if not file.read().splitlines()[-1].startswith('Total '):
+                        self.complain(f'{name}: no total')
+        else:
+            want = {self.models[group, dev].v2_line(dev) for dev in self.args.dev} - {''}
+            self.compare(f'{group}/io.max', want)
+
+    def compare(self, path, want):
+        """The lines of a file are these."""
+        with open(path, encoding='ascii') as file:
+            got = set(file.read().splitlines())
+        if got != want:
+            self.complain(f'{path}: reads {sorted(got)}, should be {sorted(want)}')
+
+    def run(self):
+        """All of it; the exit status."""
+        while self.done < self.args.count:
+            group = self.rng.choice(self.args.groups)
+            kind = self.rng.random()
+            if kind < 0.8:
+                self.limit(group)
+            elif kind < 0.97:
+                self.garbage(group)
+            elif self.v1:
+                self.write(f'{group}/blkio.reset_stats', self.rng.choice(['1', '0', '', 'x', '\n']))
+            if self.done % 50 == 0:
+                self.check_state(group)
+        for group in self.args.groups:
+            self.check_state(group)
+        print(f'writes={self.done} refused={self.refused} wrong={self.wrong} seed={self.args.seed}')
+        return 1 if self.wrong else 0
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--count', type=int, default=100000, help='writes')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--dev', action='append', required=True, metavar='M:m', help='a disk; may be repeated')
+    parser.add_argument('--partition', metavar='M:m', help='a partition, no target for rules')
+    parser.add_argument('--only-limits', action='store_true', help='leave weights, latency and cost files alone')
+    parser.add_argument('groups', nargs='+', metavar='GROUP', help='directory of a group')
+    return Fuzz(parser.parse_args()).run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the smp_*.sh tests: blkio_lib.sh, and beyond it load that is
+# checked, leaks, splats, and disks that go away.
+#
+# These tests assert order, conservation, errno and that the kernel keeps quiet;
+# how long something took only by time-outs that mean "it hangs".
+
+# shellcheck source=blkio_lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/blkio_lib.sh"
+command -v smp_verify >/dev/null || bail "smp_verify is not built: make -C $HERE"
+
+HANG_S=${HANG_S:-300}
+KMEMLEAK=/sys/kernel/debug/kmemleak
+SPLAT='WARNING:|(^|[^A-Z])BUG[: ]|UBSAN|KASAN:|Call Trace|Oops|ODEBUG|lockdep is turned off|blocked for more'
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+echo "${0##*/} $$ begins" >/dev/kmsg
+
+# wait_for WHAT COMMAND...: until COMMAND succeeds; fails if it never does
+wait_for() {
+	local what=$1 end=$((SECONDS + HANG_S))
+	shift
+	until "$@" 2>/dev/null; do
+		[ "$SECONDS" -lt "$end" ] || { echo "gave up waiting: $what"; return 1; }
+		sleep 0.1
+	done
+}
+
+# smp_null NAME [KEY=VALUE...]: null_blk with memory behind it; sets DEV, DISK
+smp_null() {
+	local name=$1
+	shift
+	null_dev "$name" size=64 memory_backed=1 submit_queues=2 "$@"
+	DISK=$name
+	wait_for "$DEV" test -b "$DEV"
+}
+
+# null_end NAME: the disk goes, and its place in configfs
+null_end() {
+	[ ! -d "$NULLB/$1" ] || { null_off "$1" && rmdir "$NULLB/$1"; }
+}
+
+# smp_dm NAME: sets DEV and DISK to that dm device, without udev's links
+smp_dm() {
+	local number
+	number=$(dmsetup info -c --noheadings -o major,minor --separator : "$1")
+	DISK=$(basename "$(readlink "/sys/dev/block/$number")")
+	DEV=/dev/$DISK
+}
+
+# background NAME COMMAND...: ended NAME waits for it, in any subshell
+background() {
+	local name=$1
+	shift
+	rm -f "$TMP/$name.rc" "$TMP/$name.out"
+	(
+		trap - EXIT
+		set +e
+		"$@" >"$TMP/$name.out" 2>&1
+		echo $? >"$TMP/$name.rc"
+	) >/dev/null 2>&1 &	# check waits for all that has its pipe
+	loads+=($!)
+}
+
+ended() {
+	local name
+	for name; do
+		wait_for "the end of $name" test -s "$TMP/$name.rc" || return 1
+		[ "$(cat "$TMP/$name.rc")" = 0 ] || { tail -n 5 "$TMP/$name.out"; return 1; }
+	done
+}
+
+running() { [ ! -s "$TMP/$1.rc" ]; }
+
+in_group() {
+	echo "$BASHPID" >"$CG/$1/cgroup.procs"
+	shift
+	echo "$BASHPID" >"$TMP/$1.pid"
+	shift
+	exec "$@"
+}
+
+# verify GROUP NAME OPTION...: smp_verify in GROUP; $TMP/NAME.pid is its pid
+verify() {
+	local group=$1 name=$2
+	shift 2
+	rm -f "$TMP/$name.pid"
+	background "$name" verify_fn "$group" "$name" "$@"
+	wait_for "$name" test -s "$TMP/$name.pid"
+}
+verify_fn() { (in_group "$1" "$2" smp_verify "${@:3}"); }
+
+# stop NAME...: what is under way is completed first
+stop() {
+	local name
+	for name; do
+		kill -TERM "$(cat "$TMP/$name.pid")" 2>/dev/null || true
+	done
+}
+
+# result NAME KEY: from the line that smp_verify printed
+result() { sed -n "s/.*\\b$2=\\([0-9]*\\).*/\\1/p" "$TMP/$1.out" | tail -n 1; }
+
+# conserved NAME...: all that was submitted ended exactly once, whatever the end
+conserved() {
+	local name
+	for name; do
+		ended "$name" || return 1
+		tail -n 1 "$TMP/$name.out"
+		[ "$(result "$name" submitted)" = "$(result "$name" completed)" ] &&
+			[ "$(result "$name" lost)$(result "$name" dup)$(result "$name" bad)" = 000 ] ||
+			return 1
+	done
+}
+
+# intact NAME...: and without an error
+intact() {
+	local name
+	conserved "$@" || return 1
+	for name; do
+		[ "$(result "$name" errors)$(result "$name" short)" = 00 ] &&
+			[ "$(result "$name" completed)" -gt 0 ] || return 1
+	done
+}
+
+# written NAME DEVICE OPTION...: what NAME kept with -w $TMP/NAME.state is there
+written() {
+	local name=$1 dev=$2
+	shift 2
+	background "$name.check" smp_verify "$@" -c "$TMP/$name.state" "$dev"
+	intact "$name.check"
+}
+
+# held DISK [GROUP]: bios that wait on the disk, in all groups or one
+held() {
+	local file=/sys/kernel/debug/block/$1/ioband/groups cg=
+	[ -r "$file" ] || { echo 0; return; }
+	[ $# -lt 2 ] || cg=$(cgid "$2")
+	awk -v cg="$cg" '!cg || $1 == "cg=" cg {
+		for (i = 2; i <= NF; i++) if (sub(/^held=/, "", $i)) n += $i
+	} END { print n + 0 }' "$file"
+}
+
+holds() { [ "$(held "$1")" -ge "$2" ]; }
+holds_none() { [ "$(held "$1")" = 0 ]; }
+
+# dying: removed groups that something still holds on to
+dying() {
+	if [ "$CGV" = v2 ]; then
+		sed -n 's/^nr_dying_descendants //p' "$CG/cgroup.stat"
+	else
+		echo $(($(awk '$1 == "blkio" { print $3 }' /proc/cgroups) - $(find "$CG" -type d | wc -l)))
+	fi
+}
+
+none_dying() {
+	# page cache holds on to groups as well
+	echo 3 >/proc/sys/vm/drop_caches
+	[ "$(dying)" -le 0 ]
+}
+
+# removed GROUP: it can be removed, and nothing of it stays
+removed() {
+	wait_for "rmdir $1" rmdir "$CG/$1" && wait_for "end of $1: $(dying)" none_dying
+}
+
+# leaks_begin: kmemleak forgets what it could find until now
+leaks_begin() { [ ! -e $KMEMLEAK ] || echo clear >$KMEMLEAK; }
+
+# leaks_none: kmemleak finds nothing; it reports nothing younger than 5 s. What
+# was lost while booting (pid 0) is not ours.
+leaks_none() {
+	[ -e $KMEMLEAK ] || { echo "this kernel has no kmemleak"; return 0; }
+	echo scan >$KMEMLEAK
+	sleep 6
+	echo scan >$KMEMLEAK
+	awk 'BEGIN { RS = "unreferenced object"; ORS = "" } NR > 1 && !/pid 0,/' $KMEMLEAK >"$TMP/leaks"
+	[ ! -s "$TMP/leaks" ] || { head -n 60 "$TMP/leaks"; return 1; }
+}
+
+# no_splat: nothing bad in the kernel's log since the test began; the harness
+# looks at all of the log, with a longer list. Where a per-CPU allocation failed
+# because a test made it, the trace that follows is in order.
+no_splat() {
+	! dmesg | sed "1,/${0##*/} $$ begins/d" |
+		awk '/percpu: allocation failed/ { n = 12 } !(n-- > 0 && /Call Trace/)' |
+		grep -a -E -m 20 "$SPLAT"
+}

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug qemu
+# A disk goes away while bios are held on it: they end with EIO at once, nothing
+# leaks, and the group can be removed.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+# hold_some GROUP: 16 bios of 64 KiB wait under caps that let none go today
+hold_some() {
+	verify "$1" load -b 65536 -d 16 -s 33554432 "$DEV"
+	# the first may pass on the burst
+	wait_for "bios held on $DISK" holds "$DISK" 15
+}
+
+failed_at_once() {
+	conserved load && [ "$(result load eio)" -ge 15 ]
+}
+
+no_rule_on_dead_disk() {
+	local file=$CG/$1/io.max body="$2 wbps=4096"
+	[ "$CGV" = v2 ] || { file=$CG/$1/blkio.throttle.write_bps_device body="$2 4096"; }
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	! bash -c 'echo "$1" >"$2"' - "$body" "$file" 2>"$TMP/err" && grep 'No such device' "$TMP/err"
+}
+
+no_trace_of_disk() {
+	! ls -d "/sys/kernel/debug/block/$DISK" "/sys/block/$DISK" 2>/dev/null
+}
+
+# remove_disk TEXT CAPPED GROUP: rules in CAPPED hold what GROUP submits
+remove_disk() {
+	local text=$1 capped=$2 group=$3 number
+	smp_null "$DISK"
+	number=$(devno "$DEV")
+	cap "$capped" "$DEV" wbps=1 rbps=1
+	check "$text: bios are held" hold_some "$group"
+	null_off "$DISK"
+	check "$text: they end with EIO" failed_at_once
+	check "$text: no rule on a disk that is gone" no_rule_on_dead_disk "$capped" "$number"
+	check "$text: no trace of the disk" no_trace_of_disk
+	null_end "$DISK"
+	smp_null "$DISK"
+	verify "$group" load -b 65536 -d 16 -s 33554432 -n 64 "$DEV"
+	check "$text: a new disk of that name has no rule" intact load
+	null_end "$DISK"
+	[ "$group" = "$capped" ] || rmdir "$CG/$group"
+	check "$text: the group is gone" removed "$capped"
+}
+
+# The disk goes at any moment of a load that runs at speed.
+remove_race() {
+	local i
+	for ((i = 1; i <= ${ROUNDS:-10}; i++)); do
+		smp_null "$DISK"
+		cap race "$DEV" "wbps=$((i * MiB))" riops=500
+		verify race load -b 16384 -d 64 -s 33554432 -S "$i" "$DEV"
+		wait_for "a load that is held" holds "$DISK" 1 || return 1
+		sleep "0.$((i % 10))"
+		null_end "$DISK"
+		conserved load || return 1
+	done
+}
+
+make_dm() {
+	smp_null smplow
+	LOWER=$DEV
+	dm_dev smpdm "0 $(sectors "$DEV") linear $DEV 0"
+	smp_dm smpdm
+}
+
+end_dm() {
+	wait_for "dm is not in use" dmsetup --noudevsync --noudevrules remove smpdm
+	null_end smplow
+}
+
+# What is held above a table that the error target replaces fails when it goes.
+dm_table_replaced() {
+	cap dm "$DEV" wbps=1 rbps=1
+	hold_some dm || return 1
+	# in use, so it stays, but it is the error target from now on
+	dmsetup --noudevsync --noudevrules remove --force smpdm >"$TMP/dm.out" 2>&1 || true
+	holds "$DISK" 15 || return 1
+	cap dm "$DEV" wbps=max rbps=max
+	failed_at_once
+}
+
+# Bios held on the disk below dm fail with that disk.
+dm_disk_below_gone() {
+	cap dm "$LOWER" wbps=1 rbps=1
+	DISK=smplow hold_some dm || return 1
+	null_off smplow
+	failed_at_once
+}
+
+plan 23
+leaks_begin
+DISK=smpnull
+
+mount_cgroup v2
+group a
+remove_disk "v2" a a
+group a a/b
+remove_disk "v2, rule above" a a/b
+group race dm
+check "v2: a disk goes at any moment of a load" remove_race
+make_dm
+check "dm: the table replaced under held bios" dm_table_replaced
+end_dm
+make_dm
+check "dm: the disk below goes" dm_disk_below_gone
+end_dm
+umount_cgroup
+
+mount_cgroup v1
+DISK=smpnull
+group a
+remove_disk "v1" a a
+umount_cgroup
+
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt uml-debug qemu
+# A group is removed while bios of it are held: they keep their pace to the end
+# and write what they should, then the group's memory goes. How long it takes is
+# asserted in virtual time only; elsewhere, that removal let nothing go early.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+BIOS=64 BYTES=16384
+bounded() { [ "${IOBAND_GUEST:-}" = uml-vt ]; }
+# a second's worth; eight where a second may pass between two commands
+RATE=$MiB
+bounded || RATE=$((MiB / 8))
+now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+
+# submit_and_leave GROUP: held bios of GROUP, whose submitter is elsewhere
+submit_and_leave() {
+	verify "$1" load -b $BYTES -d $BIOS -s 33554432 -n $BIOS -r 0 -w "$TMP/load.state" "$DEV"
+	wait_for "bios held" holds "$DISK" 32 || return 1
+	cat "$TMP/load.pid" >"$CG/cgroup.procs"
+}
+
+# Nothing goes early: what waited when the group went still waits.
+still_held() {
+	local before=$1 after
+	after=$(held "$DISK")
+	echo "held before rmdir $before, after $after"
+	[ "$after" -gt 0 ] && running load
+}
+
+# ends in its time: BIOS * BYTES at RATE less the burst; seen up to 0.1 s later
+paced() {
+	intact load || return 1
+	in_range $(($(now_ms) - $1)) 937 1110
+}
+
+# remove_group TEXT TOP GROUP: the rule is in TOP
+remove_group() {
+	local text=$1 top=$2 name=$3 before begin
+	smp_null smpnull
+	cap "$top" "$DEV" "wbps=$RATE"
+	begin=$(now_ms)
+	submit_and_leave "$name"
+	before=$(held "$DISK")
+	rmdir "$CG/$name"
+	check "$text: rmdir lets nothing go" still_held "$before"
+	if bounded; then
+		check "$text: they keep their pace to the end" paced "$begin"
+	else
+		check "$text: they go to the end" intact load
+	fi
+	check "$text: none is held any more" wait_for "held" holds_none "$DISK"
+	check "$text: what they wrote is there" written load "$DEV" -b $BYTES -s 33554432
+	[ ! -d "$CG/$top" ] || [ "$top" = "$name" ] || rmdir "$CG/$top"
+	check "$text: nothing stays of the group" wait_for "end of $name" none_dying
+	null_end smpnull
+}
+
+# Both levels go, the rule above binds to the end.
+remove_both() {
+	smp_null smpnull
+	cap "$1" "$DEV" "wbps=$RATE"
+	submit_and_leave "$1/$2"
+	rmdir "$CG/$1/$2" "$CG/$1" || return 1
+	holds "$DISK" 1 || return 1
+	intact load && written load "$DEV" -b $BYTES -s 33554432 && wait_for "end of $1" none_dying
+	null_end smpnull
+}
+
+# While removed groups wait, the same names come again with other rules.
+remove_again() {
+	local i
+	smp_null smpnull
+	for ((i = 0; i < ${ROUNDS:-8}; i++)); do
+		mkdir "$CG/again"
+		cap again "$DEV" "wbps=$((MiB >> i))" wiops=$((1000 >> i))
+		verify again "again$i" -b 4096 -d 32 -o $((i * 4 * MiB)) -s $((4 * MiB)) -n 32 -r 0 "$DEV"
+		# it may have ended already
+		cat "$TMP/again$i.pid" >"$CG/cgroup.procs" 2>/dev/null || true
+		wait_for rmdir rmdir "$CG/again" || return 1
+	done
+	for ((i = 0; i < ${ROUNDS:-8}; i++)); do
+		intact "again$i" || return 1
+	done
+	wait_for held holds_none "$DISK" && wait_for "end of again" none_dying
+	null_end smpnull
+}
+
+plan 19
+leaks_begin
+mount_cgroup v2
+group a
+remove_group "v2" a a
+group a a/b
+remove_group "v2, rule above" a a/b
+group c c/d
+check "v2: both levels removed" remove_both c d
+check "v2: again and again" remove_again
+umount_cgroup
+mount_cgroup v1
+group a
+remove_group "v1" a a
+umount_cgroup
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The tracepoints tell the whole way of every I/O; debugfs shows who waits.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+null_dev nb0
+mount_cgroup v2
+trace_start || skip_all "no ioband tracepoints"
+plan 16
+group g
+cap g "$DEV" rbps=$((4 * MiB))
+dev=$(devno "$DEV") id=$(cgid g)
+
+start_soon
+load g r -f "$DEV" -s 64k -n 12 -d 12
+wait_loads
+trace_stop "$TMP/trace"
+
+count() { grep -c "ioband_$1: " "$TMP/trace" || true; }
+# form EVENT TAIL: all lines of the event look like that
+form() {
+	local line="ioband_$1: dev=${dev/:/,} cg=$id op=R sector=[0-9]+ $2\$"
+	! grep "ioband_$1: " "$TMP/trace" | grep -vE "$line"
+}
+
+check "one is admitted" equal "$(count admit)" 1
+check "eleven are held" equal "$(count hold)" 11
+check "and released" equal "$(count release)" 11
+check "all complete" equal "$(count complete)" 12
+check "form of admit" form admit "bytes=65536 ns=[0-9]+ piece=0 debt=0"
+check "form of hold" form hold "bytes=65536 ns=[0-9]+ piece=0 held=[0-9]+"
+check "form of release" form release "bytes=65536 ns=[0-9]+ piece=0 waited=[0-9]+ late=[0-9]+"
+check "form of complete" form complete "ns=[0-9]+ error=0"
+
+# sectors EVENT: which, in order
+sectors_of() { sed -n "s/.*ioband_$1: .* sector=\([0-9]*\) .*/\1/p" "$TMP/trace"; }
+check "first in, first out" equal "$(sectors_of release)" "$(sectors_of hold)"
+# shellcheck disable=SC2016 # awk's, not ours
+check "each one is released as long after it was held as it says" awk '
+	function field(name) { match($0, " " name "=[0-9]+"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
+	/ioband_hold/ { held[field("sector")] = field("ns") }
+	/ioband_release/ { n++; off = field("ns") - field("waited") - held[field("sector")]; if (off < -10000 || off > 10000) { print; bad = 1 } }
+	END { exit bad || n != 11 }' "$TMP/trace"
+
+# writes are called W, discards D; a group without limits leaves no trace
+null_dev nb1 discard=1 memory_backed=1 size=64
+cap g "$DEV" wbps=$((4 * MiB))
+group free
+trace_start
+start_soon
+load g w -f "$DEV" -s 64k -n 2 -o w
+load g d -f "$DEV" -s 1M -n 2 -o d
+load free f -f "$DEV" -s 64k -n 50 -o w
+wait_loads
+trace_stop "$TMP/trace"
+left() { grep -cE "ioband_(admit|release): .* cg=$1 op=$2 .* bytes=$3 " "$TMP/trace" || true; }
+check "two writes" equal "$(left "$id" W 65536)" 2
+check "two discards, a sector each" equal "$(left "$id" D 512)" 2
+check "no trace of a group without limits" equal "$(grep -c "cg=$(cgid free) " "$TMP/trace" || true)" 0
+
+# debugfs: a line for each group and direction that has to do with limits
+groups_file=/sys/kernel/debug/block/nb0/ioband/groups
+mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+check "debugfs shows the group's limit" grep -E "^cg=$id read: .*bps=$((4 * MiB))" $groups_file
+DEV=/dev/nb0
+cap g "$DEV" rbps=$((256 * KiB))
+START=0
+load g r -f "$DEV" -s 64k -n 8 -d 8
+until_ns "$(awk '{ printf "%d", $1 * 1000 + 300 }' /proc/uptime)000000"
+check "debugfs shows what waits" grep -E "^cg=$id read: held=[1-7] " $groups_file
+wait_loads
+check "and that nothing does any more" grep -E "^cg=$id read: held=0 " $groups_file

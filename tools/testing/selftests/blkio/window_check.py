@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Check a trace of ioband releases against the contract of a cap.
+
+The trace is text with ioband_admit and ioband_release lines (what left, and
+when) and, for the lower side, ioband_hold lines. Times are ns of
+CLOCK_MONOTONIC, units are bytes or I/Os, rates units per second.
+
+Upper side: in any window of t seconds at most R*t + max(B, first) units leave,
+where first is the size of the window's first I/O. With P the units up to and
+including an I/O, the window from I/O i to I/O j holds P[j] - P[i-1], so
+
+    P[j] - R*t[j]  <=  min over i <= j of  P[i-1] - R*t[i] + max(B, size[i])
+
+which a running minimum decides in one pass. A timer is never quite on time and
+must not cost the group rate, so a release counts as of when it was due, "late"
+before the trace's time; how late that may be is bounded too. What is allowed
+beyond that is how exactly the trace tells t: see ADMIT_NS and COST_NS.
+
+Lower side (":busy"): while something waits for the limit, it gives R. From one
+release to a later one of the same busy time, t seconds apart, no less than
+R*t less 0.02% leaves, or what CPUs have in reserve.
+"""
+import argparse
+import re
+import sys
+
+NSEC = 10**9
+# In virtual time every reading of the clock takes 256 ns. The decision to admit
+# reads it for each limit on the way and once more for the trace, so what the
+# trace says is up to 8 readings late.
+ADMIT_NS = 8 * 256
+# Costs are rounded to ns, once on a CPU and once for those that wait.
+COST_NS = 2
+# CPUs buy units in batches, all of them together up to this much time of the rate.
+RESERVE_NS = 100000
+# Releases within 10 us of each other share a timer; then the clock is read.
+LATE_NS = 20000
+EVENT = re.compile(r" ioband_(admit|release|hold): dev=(\d+),(\d+) cg=(\d+) op=(\w) "
+                   r"sector=\d+ bytes=(\d+) ns=(-?\d+)(?:.* late=(\d+))?")
+
+
+class Limit:
+    """DIR:UNIT:RATE:CG[,CG...][:busy] - one cap and the groups that it binds."""
+
+    def __init__(self, text):
+        parts = text.split(":")
+        self.text = text
+        self.ops = {"r": "R", "w": "WD"}[parts[0]]
+        self.bytes = parts[1] == "bytes"
+        self.rate = int(parts[2])
+        self.groups = {int(cg) for cg in parts[3].split(",")}
+        self.busy = parts[4:] == ["busy"]
+        least = 65536 if self.bytes else 1
+        # everything is kept in units * NSEC, which is exact
+        self.burst = max(self.rate * NSEC * 5 // 1000, least * NSEC)
+
+    def select(self, events):
+        """The events that this limit sees: (ns when due, kind, units, ns late)."""
+        for kind, group, op, size, ns, late in events:
+            if group not in self.groups or op not in self.ops:
+                continue
+            # a piece of an I/O that has been counted is none to a limit of bytes
+            if size or not self.bytes:
+                yield ns - late, kind, size if self.bytes else 1, late
+
+
+def parse(path, dev):
+    """(Kind, cgroup id, op, bytes, ns, ns late) of the device's events, in order."""
+    events = []
+    with open(path, encoding="ascii", errors="replace") as trace:
+        for line in trace:
+            m = EVENT.search(line)
+            if m and f"{m[2]}:{m[3]}" == dev:
+                events.append((m[1], int(m[4]), m[5], int(m[6]), int(m[7]), int(m[8] or 0)))
+    events.sort(key=lambda event: event[4])
+    return events
+
+
+def upper(limit, events, as_traced=False):
+    """(Units by which the worst window is over its bound or, if negative, under; its start and end in ns).
+
+    A release counts when it was due or, as_traced, when it really left.
+    """
+    done = floor_at = 0
+    worst = floor = None
+    for ns, kind, units, late in limit.select(events):
+        if kind == "hold":
+            continue
+        if as_traced:
+            ns += late
+        early = ns - COST_NS - (ADMIT_NS if kind == "admit" else 0)
+        start = done - limit.rate * early + max(limit.burst, units * NSEC)
+        if floor is None or start < floor:
+            floor, floor_at = start, ns
+        done += units * NSEC
+        over = done - limit.rate * ns - floor
+        if worst is None or over > worst[0]:
+            worst = over, floor_at, ns
+    return worst[0] / NSEC, worst[1], worst[2]
+
+
+def lower(limit, events):
+    """(Releases in busy times, units by which the worst window is under)."""
+    held = done = releases = 0
+    best = None
+    worst = 0
+    for ns, kind, units, _ in limit.select(events):
+        if kind == "hold":
+            held += 1
+            continue
+        done += units * NSEC
+        if kind == "admit":
+            continue
+        # R*t less 0.02% up to now, compared with the same at an earlier release
+        lag = limit.rate * ns * 9998 // 10000 - done
+        if best is not None:
+            releases += 1
+            worst = max(worst, lag - best - limit.rate * RESERVE_NS)
+        held -= 1
+        if held == 0:
+            best = None
+        else:
+            best = lag if best is None else min(best, lag)
+    return releases, worst / NSEC
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace")
+    parser.add_argument("--dev", required=True, metavar="M:m")
+    parser.add_argument("--least", type=int, default=20, metavar="N",
+                        help="fail if a limit saw fewer I/Os than this (%(default)s)")
+    parser.add_argument("limit", nargs="+", type=Limit,
+                        help="r|w:bytes|ios:RATE:CGROUP_ID[,CGROUP_ID...][:busy]")
+    args = parser.parse_args()
+    events = parse(args.trace, args.dev)
+    failed = False
+    for limit in args.limit:
+        seen = [ns for ns, kind, *_ in limit.select(events) if kind != "hold"]
+        if len(seen) < args.least:
+            print(f"{limit.text}: only {len(seen)} I/Os in the trace")
+            failed = True
+            continue
+        over, start, end = upper(limit, events)
+        print(f"{limit.text}: {len(seen)} I/Os in {(seen[-1] - seen[0]) / NSEC:.3f} s, "
+              f"worst window {over:+.3f} over its bound, from {start} to {end} ns")
+        failed |= over > 0
+        late = upper(limit, events, as_traced=True)[0] * NSEC / limit.rate
+        print(f"{limit.text}: {late:+.0f} ns of R, counting I/Os as they left")
+        failed |= late > LATE_NS
+        if limit.busy:
+            releases, under = lower(limit, events)
+            print(f"{limit.text}: {releases} releases while others waited, worst window "
+                  f"{under:.3f} under R*t")
+            failed |= under > 0 or releases < args.least // 2
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
