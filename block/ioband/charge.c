@@ -127,13 +127,13 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 	struct ioband_dir *gate, *paid;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
-	ioband_for_each_gate(gate, dir) {
+	for (gate = dir->lim; gate; gate = gate->up) {
 		if (!ioband_gate_pay(gate, bio, now, false))
 			break;
 	}
 	if (!gate)
 		return true;
-	ioband_for_each_gate(paid, dir) {
+	for (paid = dir->lim; paid; paid = paid->up) {
 		if (paid == gate)
 			break;
 		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
@@ -184,7 +184,7 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 
 	/* nobody is due before it is its turn */
 	due = max(due, dir->source.last_due);
-	ioband_for_each_gate(gate, dir) {
+	for (gate = dir->lim; gate; gate = gate->up) {
 		due = max(due, gate->gate.last_due);
 		due = max(due, ioband_bio_when(gate, bio));
 	}
@@ -221,7 +221,7 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 {
 	struct ioband_dir *gate;
 
-	ioband_for_each_gate(gate, dir)
+	for (gate = dir->lim; gate; gate = gate->up)
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 			if (ioband_binds(ioband_gate_rule(gate), bio, unit))
 				return true;
@@ -238,7 +238,7 @@ bool ioband_is_crowded(struct ioband_dir *dir)
 {
 	struct ioband_dir *gate;
 
-	ioband_for_each_gate(gate, dir)
+	for (gate = dir->lim; gate; gate = gate->up)
 		if (ioband_crowded(gate))
 			return true;
 	return false;
@@ -255,7 +255,7 @@ void ioband_reopen(struct ioband_dir *dir, s64 now)
 {
 	struct ioband_dir *gate;
 
-	ioband_for_each_gate(gate, dir) {
+	for (gate = dir->lim; gate; gate = gate->up) {
 		struct ioband_rule *rule = ioband_gate_rule(gate);
 
 		if (rule && rule->closed && rule->closed_until <= now)
@@ -290,7 +290,7 @@ s64 ioband_debt_end(struct ioband_grp *grp)
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *gate;
 
-		ioband_for_each_gate(gate, &grp->dir[rw])
+		for (gate = grp->dir[rw].lim; gate; gate = gate->up)
 			end = max(end, ioband_rule_debt_end(ioband_gate_rule(gate)));
 	}
 	return end;
@@ -309,7 +309,7 @@ void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 	struct ioband_dir *gate;
 	s64 cost = 0;
 
-	ioband_for_each_gate(gate, &grp->dir[bio_data_dir(bio)]) {
+	for (gate = grp->dir[bio_data_dir(bio)].lim; gate; gate = gate->up) {
 		cost = max(cost, ioband_bio_share(gate, bio));
 		ioband_gate_pay(gate, bio, now, true);
 	}

@@ -42,9 +42,10 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 
 static bool ioband_worth_showing(struct ioband_grp *grp)
 {
+	lockdep_assert_held(&grp->dev->lock);
 	for (int rw = READ; rw <= WRITE; rw++)
 		if (rcu_access_pointer(grp->dir[rw].rule) ||
-		    data_race(grp->dir[rw].nr_throttled))
+		    grp->dir[rw].nr_throttled)
 			return true;
 	return grp->debt.state != IOBAND_IDLE;
 }
@@ -55,9 +56,11 @@ static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 	struct ioband_grp *grp = blkg_to_grp(blkg);
 
 	/* a queue may have groups of its last disk */
-	if (!grp || grp->dev != blkg->q->ioband || !ioband_worth_showing(grp))
+	if (!grp || grp->dev != blkg->q->ioband)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
+	if (!ioband_worth_showing(grp))
+		return;
 	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
 		   grp->offline ? " removed" : "");
 	if (grp->debt.state != IOBAND_IDLE)

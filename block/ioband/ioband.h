@@ -78,6 +78,19 @@ struct ioband_rule {
 	struct rcu_head		rcu;
 };
 
+enum ioband_kind {
+	IOBAND_SOURCE,		/* the fifo of a group */
+	IOBAND_GATE,		/* the rule of a group */
+	IOBAND_TOP,		/* the device */
+	IOBAND_DEBT,		/* a group's end of delay */
+};
+
+enum ioband_state {
+	IOBAND_IDLE,		/* in no tree */
+	IOBAND_READY,		/* in parent->ready */
+	IOBAND_TIMED,		/* in dev->timed */
+};
+
 /* something that waits in a tree: see I5 */
 struct ioband_ent {
 	struct rb_node		node;	/* in parent->ready or in dev->timed */
@@ -88,17 +101,8 @@ struct ioband_ent {
 	u64			vtime;	/* gates: start tag of the last to go */
 	s64			last_due;	/* of the last to go, see ioband_due() */
 	unsigned int		epoch;	/* gates: of this rate; else of tag */
-	enum {
-		IOBAND_SOURCE,		/* the fifo of a group */
-		IOBAND_GATE,		/* the rule of a group */
-		IOBAND_TOP,		/* the device */
-		IOBAND_DEBT,		/* a group's end of delay */
-	}			kind : 8;
-	enum {
-		IOBAND_IDLE,
-		IOBAND_READY,
-		IOBAND_TIMED,
-	}			state : 8;
+	enum ioband_kind	kind;
+	enum ioband_state	state;
 };
 
 /* per group, device and direction */
@@ -168,7 +172,7 @@ struct ioband_dev {
 	struct workqueue_struct	*wq;
 	struct ioband_out __percpu *out;
 
-	spinlock_t		lock;
+	spinlock_t		lock;	/* of what follows, and of what waits */
 	bool			dead;
 	unsigned int		zoned_out;	/* zone writes sent, not submitted */
 	struct rb_root_cached	timed;	/* gates and debts by time */
@@ -207,10 +211,6 @@ static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
 	return rcu_dereference_protected(gate->rule,
 					 lockdep_is_held(&gate->grp->dev->lock));
 }
-
-/* The gates above a group, its own first; queue_lock or dev->lock. */
-#define ioband_for_each_gate(gate, dir)					\
-	for (gate = (dir)->lim; gate; gate = gate->up)
 
 /* Does anybody wait at a gate?  dev->lock for a lasting answer. */
 static inline bool ioband_crowded(const struct ioband_dir *gate)

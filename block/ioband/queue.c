@@ -178,7 +178,7 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	struct ioband_ent *ent = &dir->source;
 	struct ioband_dir *gate;
 
-	ioband_for_each_gate(gate, dir)
+	for (gate = dir->lim; gate; gate = gate->up)
 		ent = ioband_adopt(ent, &gate->gate);
 	ioband_adopt(ent, &dev->top[ioband_rw(dir)]);
 	ioband_place(dev, &dir->source, now);

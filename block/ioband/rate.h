@@ -2,6 +2,7 @@
 #ifndef IOBAND_RATE_H
 #define IOBAND_RATE_H
 
+#include <linux/bits.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -38,9 +39,9 @@
  */
 
 /* A rate above this is calculated as this: 4 GiB then cost less than 1 ns. */
-#define IOBAND_RATE_MAX		(1ULL << 62)
+#define IOBAND_RATE_MAX		BIT_ULL(62)
 /* No cost and no TAT goes past this, 146 years, so that sums fit an s64. */
-#define IOBAND_TIME_MAX		(1LL << 62)
+#define IOBAND_TIME_MAX		((s64)BIT_ULL(62))
 /* The default burst is this much time at the rate ... */
 #define IOBAND_BURST_NS		(5 * NSEC_PER_MSEC)
 /* ... but no less than an ordinary I/O, so that a lone one never waits. */

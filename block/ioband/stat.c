@@ -108,6 +108,7 @@ static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
 	struct blkcg_gq *blkg;
 
 	blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(pd))
+		/* one that comes or goes meanwhile may count or not */
 		if (data_race(blkg->online) && blkg_to_grp(blkg))
 			ioband_add_rwstat(blkg_to_grp(blkg), unit, &sum);
 	return __blkg_prfill_rwstat(sf, pd, &sum);

@@ -252,6 +252,7 @@ static struct kunit_suite rate_suite = {
 	.name = "ioband_rate",
 	.test_cases = rate_cases,
 };
+
 kunit_test_suite(rate_suite);
 
 MODULE_DESCRIPTION("KUnit tests of ioband's arithmetic");

@@ -10,95 +10,76 @@
 #include <linux/tracepoint.h>
 
 /*
- * One event a stage: a bio is admitted or held; a held one is released; all
- * complete.  "admit" and "release" together are all that a group was given,
+ * One event a stage: a bio is admitted or held; a held one is released; whole, it
+ * completes.  "admit" and "release" together are all that a group was given,
  * each with the time of the decision in ns of CLOCK_MONOTONIC, and the bytes it
  * counts for: none for a piece whose bytes have been counted.
  */
 DECLARE_EVENT_CLASS(ioband_bio,
-
-	TP_PROTO(struct bio *bio, s64 now, s64 arg),
-
-	TP_ARGS(bio, now, arg),
-
-	TP_STRUCT__entry(
-		__field(dev_t,		dev	)
-		__field(u64,		cg	)
-		__field(char,		op	)
-		__field(bool,		piece	)
-		__field(sector_t,	sector	)
-		__field(unsigned int,	bytes	)
-		__field(s64,		now	)
-		__field(s64,		waited	)
-		__field(s64,		arg	)
-	),
-
-	TP_fast_assign(
-		__entry->dev	= bio_dev(bio);
-		__entry->cg	= cgroup_id(bio_blkcg_css(bio)->cgroup);
-		__entry->op	= op_is_discard(bio->bi_opf) ? 'D' :
-				  op_is_write(bio->bi_opf) ? 'W' : 'R';
-		__entry->piece	= bio_flagged(bio, BIO_BPS_THROTTLED);
-		__entry->sector	= bio->bi_iter.bi_sector;
-		__entry->bytes	= __entry->piece ? 0 : __entry->op == 'D' ?
-				  SECTOR_SIZE : bio->bi_iter.bi_size;
-		__entry->now	= now;
-		__entry->waited	= now - (s64)bio->issue_time_ns;
-		__entry->arg	= arg;
-	),
-
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d waited=%lld late=%lld",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->bytes, __entry->now, __entry->piece,
-		  __entry->waited, __entry->arg)
+		    TP_PROTO(struct bio *bio, s64 now, s64 arg),
+		    TP_ARGS(bio, now, arg),
+		    TP_STRUCT__entry(__field(dev_t, dev)
+				     __field(u64, cg)
+				     __field(char, op)
+				     __field(bool, piece)
+				     __field(sector_t, sector)
+				     __field(unsigned int, bytes)
+				     __field(s64, now)
+				     __field(s64, waited)
+				     __field(s64, arg)),
+		    TP_fast_assign(__entry->dev = bio_dev(bio);
+				   __entry->cg = cgroup_id(bio_blkcg_css(bio)->cgroup);
+				   __entry->op = op_is_discard(bio->bi_opf) ? 'D' :
+						 op_is_write(bio->bi_opf) ? 'W' : 'R';
+				   __entry->piece = bio_flagged(bio, BIO_BPS_THROTTLED);
+				   __entry->sector = bio->bi_iter.bi_sector;
+				   __entry->bytes = __entry->piece ? 0 :
+						    __entry->op == 'D' ? SECTOR_SIZE :
+						    bio->bi_iter.bi_size;
+				   __entry->now = now;
+				   __entry->waited = now - (s64)bio->issue_time_ns;
+				   __entry->arg = arg;),
+		    TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d waited=%lld late=%lld",
+			      MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+			      __entry->op, (unsigned long long)__entry->sector,
+			      __entry->bytes, __entry->now, __entry->piece,
+			      __entry->waited, __entry->arg)
 );
 
 /* It passes without waiting; debt: although it should have waited. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_admit,
-
-	TP_PROTO(struct bio *bio, s64 now, s64 arg),
-
-	TP_ARGS(bio, now, arg),
-
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d debt=%lld",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
+		   TP_ARGS(bio, now, arg),
+		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d debt=%lld",
+			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+			     __entry->op, (unsigned long long)__entry->sector,
+			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
 );
 
-/* It starts to wait. */
+/* It starts to wait; held: how many of its group and direction do now. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
-
-	TP_PROTO(struct bio *bio, s64 now, s64 arg),
-
-	TP_ARGS(bio, now, arg),
-
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d held=%lld",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->bytes, __entry->now, __entry->piece, __entry->arg)
+		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
+		   TP_ARGS(bio, now, arg),
+		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d held=%lld",
+			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+			     __entry->op, (unsigned long long)__entry->sector,
+			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
 );
 
 /* It has waited, and goes; late: how long after it was due, see IOBAND_LATE_NS. */
 DEFINE_EVENT(ioband_bio, ioband_release,
-
-	TP_PROTO(struct bio *bio, s64 now, s64 arg),
-
-	TP_ARGS(bio, now, arg)
+	     TP_PROTO(struct bio *bio, s64 now, s64 arg),
+	     TP_ARGS(bio, now, arg)
 );
 
 /* A bio that was admitted or released is done. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_complete,
-
-	TP_PROTO(struct bio *bio, s64 now, s64 arg),
-
-	TP_ARGS(bio, now, arg),
-
-	TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu ns=%lld error=%lld",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-		  __entry->op, (unsigned long long)__entry->sector,
-		  __entry->now, __entry->arg)
+		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
+		   TP_ARGS(bio, now, arg),
+		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu ns=%lld error=%lld",
+			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+			     __entry->op, (unsigned long long)__entry->sector,
+			     __entry->now, __entry->arg)
 );
 
 #endif /* _TRACE_IOBAND_H */

@@ -38,5 +38,6 @@ load g r -f "$DEV" -s 64k -t 10 -w 1
 wait_loads
 trace_stop "$TMP/trace"
 check "v2: mainline's steps of 0.1 s" in_range "$(val r p99_ns)" 90000000 110000000
-check "v2: io.stat is mainline's" grep -Ex "$DISK rbytes=[0-9]+ wbytes=0 rios=[0-9]+ wios=0 dbytes=0 dios=0" "$CG/g/io.stat"
+check "v2: io.stat is mainline's" \
+	grep -Ex "$DISK rbytes=[0-9]+ wbytes=0 rios=[0-9]+ wios=0 dbytes=0 dios=0" "$CG/g/io.stat"
 check "v2: ioband has seen nothing" equal "$(wc -l <"$TMP/trace")" 0

@@ -76,7 +76,8 @@ one_descriptor() {
 	printf '%s\n' "$DISK 12" >&"$fd"
 	printf '%s' "$DISK 13" >&"$fd"
 	exec {fd}>&-
-	check "several writes on one descriptor" equal "$(cat "$CG/g/$T.read_bps_device")" "$DISK 13"
+	check "several writes on one descriptor" \
+		equal "$(cat "$CG/g/$T.read_bps_device")" "$DISK 13"
 	put "$CG/g/$T.read_bps_device" "$DISK 0"
 }
 
@@ -104,7 +105,8 @@ done
 null_dev nb2
 second=$(devno "$DEV")
 put "$CG/g/$T.read_bps_device" "$second 300"
-check "a line for each device" equal "$(sort "$CG/g/$T.read_bps_device")" "$(printf '%s 100\n%s 300\n' "$DISK" "$second" | sort)"
+check "a line for each device" equal "$(sort "$CG/g/$T.read_bps_device")" \
+	"$(printf '%s 100\n%s 300\n' "$DISK" "$second" | sort)"
 put "$CG/g/$T.read_bps_device" "$DISK 0"
 check "removal of one leaves the other" equal "$(cat "$CG/g/$T.read_bps_device")" "$second 300"
 null_off nb2

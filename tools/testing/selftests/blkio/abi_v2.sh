@@ -103,14 +103,15 @@ for pair in rbps=41 wbps=42 riops=43 wiops=44; do
 	printf '%s' "$DISK $pair" >&"$fd"
 done
 exec {fd}>&-
-check "several writes on one descriptor" equal "$(cat "$MAX")" "$DISK rbps=41 wbps=42 riops=43 wiops=44"
+ALL="$DISK rbps=41 wbps=42 riops=43 wiops=44"
+check "several writes on one descriptor" equal "$(cat "$MAX")" "$ALL"
 
 null_dev nb2
 second=$(devno "$DEV")
 put "$MAX" "$second rbps=51"
 check "a line for each device" equal "$(sort "$MAX")" \
-	"$(printf '%s\n' "$DISK rbps=41 wbps=42 riops=43 wiops=44" "$second rbps=51 wbps=max riops=max wiops=max" | sort)"
+	"$(printf '%s\n' "$ALL" "$second rbps=51 wbps=max riops=max wiops=max" | sort)"
 null_off nb2
-check "a disk that goes takes its line along" equal "$(cat "$MAX")" "$DISK rbps=41 wbps=42 riops=43 wiops=44"
+check "a disk that goes takes its line along" equal "$(cat "$MAX")" "$ALL"
 group g/child
 check "a new group has no limits" equal "$(cat "$CG/g/child/io.max")" ""

@@ -17,7 +17,7 @@ devno() {
 null_dev() {
 	local dir=$NULLB/$1 name=$1 pair
 	shift
-	mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config || true
+	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config || true
 	[ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null || true
 	[ -d $NULLB ] || skip_all "no null_blk with configfs"
 	mkdir "$dir"

@@ -9,7 +9,7 @@ has_trace() { [ -d $TRACEFS/events/ioband ]; }
 # trace_start [EVENT...]: begins to record (all four events by default)
 trace_start() {
 	local event
-	mountpoint -q $TRACEFS || mount -t tracefs tracefs $TRACEFS
+	mountpoint -q $TRACEFS || mount -t tracefs none $TRACEFS
 	has_trace || return 1
 	TRACE=$TRACEFS/instances/blkio-$$
 	[ -d "$TRACE" ] || mkdir "$TRACE"

@@ -45,11 +45,12 @@ group p p/a p/b p/c p/c/d other
 cap p "$DEV" rbps=$((3 * MiB)) wbps=$((3 * MiB))
 start_soon
 for leaf in p/a p/b p/c/d; do load "$leaf" "${leaf##*/}" -f "$DEV" -t $SEC -d 4; done
-load other other -f "$DEV" -n 5000
+load other o -f "$DEV" -n 5000
 wait_loads
 check "v2: three groups below have the limit together" total 3072 a b d
 check "v2: at even parts" even 3072 a b d
-check "v2: a group beside is not limited" in_range "$(($(val other end_ns) - $(val other start_ns)))" 0 2000000000
+check "v2: a group beside is not limited" \
+	in_range $(($(val o end_ns) - $(val o start_ns))) 0 2000000000
 
 start_soon
 load p/a a -f "$DEV" -t $SEC -d 1

@@ -24,7 +24,7 @@ change() {
 	wait_loads
 	check "$CGV: $name" within "$(took w)" "${ideal}000000" 1000
 	cap g "$DEV" rbps=max wbps=max riops=max wiops=max
-	[ -z "${LEAF:-}" ] || cap $LEAF "$DEV" rbps=max
+	[ -z "${LEAF:-}" ] || cap "$LEAF" "$DEV" rbps=max
 }
 
 at_1s() { after 1000000000; cap "$@"; }
@@ -53,7 +53,8 @@ flat() {
 	cap g "$DEV" rbps=$OLD
 	change "16 reads, 512 to 256 KiB/s" 2750 "-n 16 -d 16" at_1s g "$DEV" rbps=$NEW
 	cap g "$DEV" wbps=$OLD
-	change "one write of 1 MiB, 512 to 256 KiB/s" 2750 "-o w -s 1M -n 1" at_1s g "$DEV" wbps=$NEW
+	change "one write of 1 MiB, 512 to 256 KiB/s" 2750 "-o w -s 1M -n 1" \
+		at_1s g "$DEV" wbps=$NEW
 	# 64 + 256 KiB in the first second, 704 KiB at 512 KiB/s
 	cap g "$DEV" wbps=$NEW
 	change "16 writes, 256 to 512 KiB/s" 2375 "-o w -n 16 -d 16" at_1s g "$DEV" wbps=$OLD
@@ -83,12 +84,14 @@ tree() {
 	cap g/leaf "$DEV" rbps=$OLD
 	change "16 reads, limit of the parent added" 2625 "-n 16 -d 16" at_1s g "$DEV" rbps=$NEW
 	cap g "$DEV" rbps=$OLD
-	change "16 reads, limit added under the parent's" 2625 "-n 16 -d 16" at_1s g/leaf "$DEV" rbps=$NEW
+	change "16 reads, limit added under the parent's" 2625 "-n 16 -d 16" \
+		at_1s g/leaf "$DEV" rbps=$NEW
 	# The leaf's limit binds: the fourth after the first leaves at 1 s. Without
 	# it the next leaves 64 KiB of the parent's rate later, as do the ten more.
 	cap g "$DEV" rbps=$OLD
 	cap g/leaf "$DEV" rbps=$NEW
-	change "16 reads, limit removed under the parent's" 2375 "-n 16 -d 16" at_1s g/leaf "$DEV" rbps=max
+	change "16 reads, limit removed under the parent's" 2375 "-n 16 -d 16" \
+		at_1s g/leaf "$DEV" rbps=max
 	# and the other way round
 	cap g "$DEV" rbps=$NEW
 	cap g/leaf "$DEV" rbps=$OLD

@@ -74,7 +74,8 @@ read_bytes() {
 	local dev
 	dev=$(devno "$DEV")
 	if [ "$CGV" = v1 ]; then
-		awk -v "dev=$dev" '$1 == dev && $2 == "Read" { print $3 }' "$CG/g/blkio.throttle.io_service_bytes"
+		awk -v "dev=$dev" '$1 == dev && $2 == "Read" { print $3 }' \
+			"$CG/g/blkio.throttle.io_service_bytes"
 	else
 		sed -n "s/^$dev .*rbytes=\([0-9]*\).*/\1/p" "$CG/g/io.stat"
 	fi
@@ -95,7 +96,8 @@ own_metadata() {
 	in_g find "$MNT/tree" -type f -size +1G &
 	sleep 0.01
 	timed others sync
-	check "$CGV: others do not wait for a capped reader of metadata" in_range "$TOOK" 0 $LIMIT_MS
+	check "$CGV: others do not wait for a capped reader of metadata" \
+		in_range "$TOOK" 0 $LIMIT_MS
 	wait $!
 	after=$(read_bytes)
 	meta=$((after - ${before:-0}))

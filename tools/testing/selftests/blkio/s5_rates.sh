@@ -16,22 +16,24 @@ ideal_ios() { echo $((1 + (SEC * 1000000000 - DEVICE_NS) * $1 / SIZE / 100000000
 
 # cell NAME RATE MODE: what one load reached
 cell() {
-	local name=$1 rate=$2 bytes ideal=$((SIZE * 1000000000 / $2)) all=$((SEC * $2))
+	local name=$1 rate=$2 what="$3 at $(($2 / MiB)) MiB/s" bytes p50 p99
+	local ideal=$((SIZE * 1000000000 / $2)) all=$((SEC * $2))
 	bytes=$(val "$name" bytes)
-	note "$3 at $((rate / MiB)) MiB/s: $bytes bytes, p50 $(val "$name" p50_ns) p99 $(val "$name" p99_ns)" \
-		"max $(val "$name" max_ns) ns, ideal $ideal"
-	check "$3 at $((rate / MiB)) MiB/s: within 0.25% of R*t" within "$bytes" $all 2500
+	p50=$(val "$name" p50_ns)
+	p99=$(val "$name" p99_ns)
+	note "$what: $bytes bytes, p50 $p50 p99 $p99 max $(val "$name" max_ns) ns, ideal $ideal"
+	check "$what: within 0.25% of R*t" within "$bytes" $all 2500
 	if [ "$3" = "buffered read" ]; then
 		# Read-ahead decides how large an I/O is and how much of it has been
 		# read at the end, so B is allowed below as well.
-		check "$3 at $((rate / MiB)) MiB/s: within 0.02% beyond B" \
+		check "$what: within 0.02% beyond B" \
 			in_range "$bytes" $((all - all / 5000 - SIZE)) $((all + all / 5000 + SIZE))
 	else
-		check "$3 at $((rate / MiB)) MiB/s: the ideal number of I/Os" \
+		check "$what: the ideal number of I/Os" \
 			equal "$(val "$name" ios)" "$(ideal_ios "$rate")"
 	fi
-	check "$3 at $((rate / MiB)) MiB/s: p50 within 1% of the ideal latency" within "$(val "$name" p50_ns)" "$ideal" 10000
-	check "$3 at $((rate / MiB)) MiB/s: p99 within 1% of the ideal latency" within "$(val "$name" p99_ns)" "$ideal" 10000
+	check "$what: p50 within 1% of the ideal latency" within "$p50" "$ideal" 10000
+	check "$what: p99 within 1% of the ideal latency" within "$p99" "$ideal" 10000
 }
 
 # phase MODE OPTION...: three groups at once

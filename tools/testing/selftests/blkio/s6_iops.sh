@@ -14,7 +14,8 @@ done
 # limited OPTION...: the load, in the group
 limited() {
 	if [ -n "$tools" ]; then
-		cgexec -g blkio:$GROUP blkio_load -f "$DEV" -o w -s 4k -p rand -d 128 -y "$@" >"$TMP/w.json"
+		cgexec -g blkio:$GROUP \
+			blkio_load -f "$DEV" -o w -s 4k -p rand -d 128 -y "$@" >"$TMP/w.json"
 	else
 		load $GROUP w -f "$DEV" -o w -s 4k -p rand -d 128 -y "$@"
 		wait_loads
@@ -37,9 +38,17 @@ steady() {
 # covers the clock of the virtual machine: it ticks every 256 ns.
 even() {
 	awk -v "from=$1" -v "ideal=$((1000000000 / IOPS))" '
-		$1 >= from { if (n++) { gap = $1 - last; if (n == 2 || gap < min) min = gap; if (gap > max) max = gap } last = $1 }
-		END { printf "%d gaps of %d to %d ns, ideal %d\n", n - 1, min, max, ideal
-		      exit !(n > 10000 && min >= ideal * 0.99 && max <= ideal * 1.01) }' "$TMP/times"
+		$1 < from { next }
+		n++ {
+			gap = $1 - last
+			if (n == 2 || gap < min) min = gap
+			if (gap > max) max = gap
+		}
+		{ last = $1 }
+		END {
+			printf "%d gaps of %d to %d ns, ideal %d\n", n - 1, min, max, ideal
+			exit !(n > 10000 && min >= ideal * 0.99 && max <= ideal * 1.01)
+		}' "$TMP/times"
 }
 
 plan 4

@@ -8,7 +8,10 @@
 SEC=10
 
 # stat_v1 FILE: the device's reads
-stat_v1() { awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Read" { print $3 }' "$CG/g/blkio.throttle.$1"; }
+stat_v1() {
+	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Read" { print $3 }' \
+		"$CG/g/blkio.throttle.$1"
+}
 stat_v2() { sed -n "s/^$(devno "$DEV") .*$1=\([0-9]*\).*/\1/p" "$CG/g/io.stat"; }
 
 # run CAP...: depth 1 for SEC seconds
@@ -44,7 +47,8 @@ for version in v1 v2; do
 	group g
 	run riops=80
 	check "$version 80 IOPS: I/Os are charged by piece" equal "$(val r ios)" 100
-	check "$version 80 IOPS: latency is that of 8 pieces" within "$(val r p99_ns)" 100000000 10000
+	check "$version 80 IOPS: latency is that of 8 pieces" \
+		within "$(val r p99_ns)" 100000000 10000
 	umount_cgroup
 
 	# 2 MiB/s by itself would take 31.25 ms, 8 pieces take 100: the latter binds

@@ -38,9 +38,16 @@ sectors_of() { sed -n "s/.*ioband_$1: .* sector=\([0-9]*\) .*/\1/p" "$TMP/trace"
 check "first in, first out" equal "$(sectors_of release)" "$(sectors_of hold)"
 # shellcheck disable=SC2016 # awk's, not ours
 check "each one is released as long after it was held as it says" awk '
-	function field(name) { match($0, " " name "=[0-9]+"); return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2) }
+	function field(name) {
+		match($0, " " name "=[0-9]+")
+		return substr($0, RSTART + length(name) + 2, RLENGTH - length(name) - 2)
+	}
 	/ioband_hold/ { held[field("sector")] = field("ns") }
-	/ioband_release/ { n++; off = field("ns") - field("waited") - held[field("sector")]; if (off < -10000 || off > 10000) { print; bad = 1 } }
+	/ioband_release/ {
+		n++
+		off = field("ns") - field("waited") - held[field("sector")]
+		if (off < -10000 || off > 10000) { print; bad = 1 }
+	}
 	END { exit bad || n != 11 }' "$TMP/trace"
 
 # writes are called W, discards D; a group without limits leaves no trace
@@ -57,11 +64,12 @@ trace_stop "$TMP/trace"
 left() { grep -cE "ioband_(admit|release): .* cg=$1 op=$2 .* bytes=$3 " "$TMP/trace" || true; }
 check "two writes" equal "$(left "$id" W 65536)" 2
 check "two discards, a sector each" equal "$(left "$id" D 512)" 2
-check "no trace of a group without limits" equal "$(grep -c "cg=$(cgid free) " "$TMP/trace" || true)" 0
+check "no trace of a group without limits" \
+	equal "$(grep -c "cg=$(cgid free) " "$TMP/trace" || true)" 0
 
 # debugfs: a line for each group and direction that has to do with limits
 groups_file=/sys/kernel/debug/block/nb0/ioband/groups
-mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 check "debugfs shows the group's limit" grep -E "^cg=$id read: .*bps=$((4 * MiB))" $groups_file
 DEV=/dev/nb0
 cap g "$DEV" rbps=$((256 * KiB))

@@ -24,7 +24,9 @@ judge() {
 	wait_loads
 	trace_stop "$TMP/trace"
 	check "$desc" python3 "$HERE/window_check.py" --dev "$(devno "$DEV")" "$TMP/trace" "$@"
-	[ "$failed" = "$tap_failed" ] || [ -z "${GUEST_OUT:-}" ] || cp "$TMP/trace" "$GUEST_OUT/trace-$tap_nr"
+	if [ "$failed" != "$tap_failed" ] && [ -n "${GUEST_OUT:-}" ]; then
+		cp "$TMP/trace" "$GUEST_OUT/trace-$tap_nr"
+	fi
 }
 
 # one VERSION IOS SIZES CAP...: one group, one limit for reads, one for writes
@@ -83,7 +85,8 @@ tree() {
 	start_soon
 	for leaf in top/mid/a top/mid/b top/c; do
 		for depth in 1 16; do
-			load $leaf "${leaf##*/}$depth" -f "$DEV" -o rw -p rand -s 512,4k,64k,256k,1M -n 150 -d $depth -S $((depth + ${#leaf}))
+			load $leaf "${leaf##*/}$depth" -f "$DEV" -o rw -p rand \
+				-s 512,4k,64k,256k,1M -n 150 -d $depth -S $((depth + ${#leaf}))
 		done
 	done
 	judge "v2 limits on three levels" \
@@ -106,7 +109,8 @@ shared() {
 	start_soon
 	for leaf; do
 		i=$((i + 1))
-		load "$leaf" "$i" -f "$DEV" -o rw -p rand -s 512,4k,64k,256k,1M -n 200 -d $((i * i)) -S $i
+		load "$leaf" "$i" -f "$DEV" -o rw -p rand -s 512,4k,64k,256k,1M \
+			-n 200 -d $((i * i)) -S $i
 	done
 	judge "v2 leaves under one limit, $levels levels" \
 		"r:bytes:5000000:$(ids "$@"):busy" "w:bytes:2000000:$(ids "$@"):busy"
@@ -116,7 +120,9 @@ shared() {
 # spoiled DESCRIPTION AWK: the trace of the first case, spoiled, must be refused
 spoiled() {
 	awk "$2" "$TMP/first" >"$TMP/trace"
-	not() { ! python3 "$HERE/window_check.py" --dev "$(devno "$DEV")" "$TMP/trace" "${first[@]}"; }
+	not() {
+		! python3 "$HERE/window_check.py" --dev "$(devno "$DEV")" "$TMP/trace" "${first[@]}"
+	}
 	check "the check refuses $1" not
 }
 
