@@ -7,6 +7,7 @@
  * out it is refilled by cmpxchg on the gate's TAT.  Only when there is not enough
  * there either, or others wait, ioband_decide() decides under dev->lock.
  */
+#include <linux/compiler_attributes.h>
 #include <linux/ktime.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
@@ -72,7 +73,7 @@ static bool ioband_reserve_take(struct ioband_rule *rule, u32 bytes)
 	return true;
 }
 
-static void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
+static noinline void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
 {
 	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
 
@@ -104,7 +105,7 @@ static bool ioband_reserve_fill(struct ioband_rule *rule, u32 bytes)
  */
 static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 {
-	struct ioband_rule *rules[IOBAND_FAST_DEPTH];
+	struct ioband_rule *rules[IOBAND_FAST_DEPTH] __uninitialized;
 	int nr = 0;
 
 	for (; gate; gate = READ_ONCE(gate->up)) {
@@ -128,13 +129,19 @@ undo:
 	return false;
 }
 
-/* The common case of one gate whose reserve has enough. */
-static __always_inline bool ioband_admit_one(struct ioband_dir *gate, u32 bytes)
+/* The common case: the reserve of the first gate has enough, and no gate is above. */
+static __always_inline bool ioband_admit_fast(struct ioband_dir *gate, u32 bytes)
 {
 	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
+	struct ioband_dir *up = READ_ONCE(gate->up);
 
-	return likely(rule) && !READ_ONCE(gate->up) && !ioband_crowded(gate) &&
-	       ioband_reserve_take(rule, bytes);
+	if (unlikely(!rule || ioband_crowded(gate)) ||
+	    unlikely(!ioband_reserve_take(rule, bytes)))
+		return false;
+	if (likely(!up) || ioband_admit(up, bytes))
+		return true;
+	ioband_reserve_return(rule, bytes);
+	return false;
 }
 
 /* v1 counts here what v2 counts in blk_cgroup_bio_start() */
@@ -191,7 +198,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
 		ioband_hold(dir, bio, now);
 		return IOBAND_KEEP;
 	}
-	if (unlikely(grp->dev->zoned_out)) {
+	if (unlikely(grp->dev->zoned_out) && ioband_in_order(bio)) {
 		ioband_send(grp->dev, bio, now, now);
 		return IOBAND_KEEP;
 	}
@@ -273,7 +280,7 @@ bool __ioband_bio(struct bio *bio)
 	lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
 	if (!lim)
 		goto pass;
-	if (unlikely(!bytes || !ioband_admit_one(lim, bytes)))
+	if (unlikely(!bytes || !ioband_admit_fast(lim, bytes)))
 		goto slow;
 	preempt_enable();
 	ioband_passed(bio, false);

@@ -66,12 +66,6 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Writes to a zone must stay in order, until they are submitted. */
-static bool ioband_in_order(const struct bio *bio)
-{
-	return bdev_is_zoned(bio->bi_bdev) && op_is_write(bio->bi_opf);
-}
-
 /**
  * ioband_send - have a bio submitted from the CPU that it came from
  * @dev:	the device

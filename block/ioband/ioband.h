@@ -4,6 +4,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bio.h>
+#include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
@@ -221,9 +222,14 @@ static inline bool ioband_crowded(const struct ioband_dir *gate)
 /* {read, write, discard} x {async, sync} */
 static inline int ioband_stat_kind(blk_opf_t opf)
 {
-	int op = op_is_discard(opf) ? BLKG_IOSTAT_DISCARD : op_is_write(opf);
+	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
+	int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
 
-	return op * 2 + op_is_sync(opf);
+	/* reads are sync, see op_is_sync(); this way it needs no branch */
+	kind = kind * 2 + (!op | !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH)));
+	if (unlikely(op == REQ_OP_DISCARD))
+		kind += (BLKG_IOSTAT_DISCARD - BLKG_IOSTAT_WRITE) * 2;
+	return kind;
 }
 
 /*
@@ -249,6 +255,12 @@ static inline unsigned int ioband_cpu(const struct bio *bio)
 static inline s64 ioband_arrival(const struct bio *bio)
 {
 	return bio->issue_time_ns;
+}
+
+/* Writes to a zone must stay in order, until they are submitted. */
+static inline bool ioband_in_order(const struct bio *bio)
+{
+	return bdev_is_zoned(bio->bi_bdev) && op_is_write(bio->bi_opf);
 }
 
 /**

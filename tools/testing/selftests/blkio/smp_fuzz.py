@@ -99,6 +99,10 @@ class Fuzz:
         self.rng = random.Random(args.seed)
         self.v1 = os.path.exists(f'{args.groups[0]}/blkio.throttle.read_bps_device')
         self.models = {(group, dev): Model() for group in args.groups for dev in args.dev}
+        names = [name for name in sorted(os.listdir(args.groups[0])) if name.startswith(('blkio.', 'io.'))]
+        self.names = [name for name in names if os.stat(f'{args.groups[0]}/{name}').st_mode & 0o200 and
+                      (not args.only_limits or name in V1_LIMITS + ['io.max', 'blkio.reset_stats'])]
+        self.open = {}      # path -> descriptor
         self.wrong = self.done = self.refused = 0
 
     def complain(self, text):
@@ -111,17 +115,13 @@ class Fuzz:
         """errno of the write, 0 if it was taken."""
         self.done += 1
         try:
-            fd = os.open(path, os.O_WRONLY)
-        except OSError as error:
-            return error.errno
-        try:
-            os.write(fd, text.encode())
+            if path not in self.open:
+                self.open[path] = os.open(path, os.O_WRONLY)
+            os.pwrite(self.open[path], text.encode(), 0)
             return 0
         except OSError as error:
             self.refused += 1
             return error.errno
-        finally:
-            os.close(fd)
 
     def judge(self, path, text, got, want):
         """want: errno, 0, or None for any refusal."""
@@ -133,12 +133,10 @@ class Fuzz:
 
     def garbage(self, group):
         """Nonsense in any writable blkio file of the group: never crashes, never becomes a rule."""
-        names = [name for name in os.listdir(group) if name.startswith(('blkio.', 'io.')) and os.access(f'{group}/{name}', os.W_OK)]
-        names = [name for name in names if not self.args.only_limits or name in V1_LIMITS + ['io.max', 'blkio.reset_stats']]
         text = self.rng.choice(GARBAGE)
         if self.rng.random() < 0.5:
             text = ''.join(chr(self.rng.randrange(1, 128)) for _ in range(self.rng.randrange(60)))
-        name = self.rng.choice(names)
+        name = self.rng.choice(self.names)
         got = self.write(f'{group}/{name}', text)
         if text and name in V1_LIMITS + ['io.max']:
             self.judge(name, text, got, None)

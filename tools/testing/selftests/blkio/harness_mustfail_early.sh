@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A test that breaks off at a command that fails. See harness_mustfail_point.sh.
+# because: exit status 1
+# shellcheck source=blkio_lib.sh
+. "$(dirname "$0")/blkio_lib.sh"
+
+plan 2
+check "a point that passes" true
+false
+check "a point that is not reached" true
