@@ -18,7 +18,7 @@ KERNEL_DIRS = ('block', 'Documentation', 'fs', 'include', 'kernel', 'mm', 'tools
 # Changed lines allowed in files of mainline, and the files that merely register what is new.
 HOOK_LIMIT = 150
 REGISTRATION = re.compile(r'MAINTAINERS|Documentation/.*|tools/testing/selftests/Makefile')
-COVER = '0000-cover-letter.patch'
+COVER = 'cover-letter.txt'
 
 
 def read(path):
