@@ -17,10 +17,12 @@
 /* What one hold of dev->lock does at most: tens of us. */
 #define IOBAND_QUANTUM		64
 /*
- * The timer is set no closer than this, so that high rates leave in small
- * groups instead of a timer each; far below IOBAND_BURST_NS, so no rate is lost.
+ * The timer is set this much late.  High rates leave in small groups then instead
+ * of a timer each, and gates that are due together compete for the one above by
+ * their tags, not by who is nanoseconds earlier.  Nothing is lost by it, see
+ * IOBAND_LATE_NS.
  */
-#define IOBAND_TIMER_SLACK_NS	(10 * NSEC_PER_USEC)
+#define IOBAND_TIMER_SLACK_NS	(5 * NSEC_PER_USEC)
 /*
  * The most a debt adds at once to what its owner waits before user space, and how
  * often it is looked at whether there still is one: limits change.
@@ -51,7 +53,7 @@ void ioband_kick(struct ioband_dev *dev, s64 now)
 	if (!first)
 		return;
 	when = rb_entry(first, struct ioband_ent, node)->key;
-	when = max(when, now + IOBAND_TIMER_SLACK_NS);
+	when = max(when, now) + IOBAND_TIMER_SLACK_NS;
 	if (when >= dev->armed)
 		return;
 	dev->armed = when;
