@@ -192,6 +192,25 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
+ * ioband_bio_saves - does a bio cost more than a gate has in hand when idle?
+ * @gate:	the gate
+ * @bio:	the bio
+ *
+ * Context: dev->lock held.
+ */
+bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
+{
+	struct ioband_rule *rule = ioband_gate_rule(gate);
+
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		if (ioband_binds(rule, bio, unit) &&
+		    ioband_bill(gate, rule, bio, unit) >
+		    rule->bucket[unit].rate.burst)
+			return true;
+	return false;
+}
+
+/**
  * ioband_bio_share - how much of a gate's time a bio uses up
  * @gate:	the gate
  * @bio:	the bio

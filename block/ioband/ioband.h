@@ -290,6 +290,7 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
 void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
+bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
 s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
 s64 ioband_debt_end(struct ioband_grp *grp);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);

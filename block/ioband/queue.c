@@ -101,9 +101,9 @@ void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
 }
 
 /*
- * A gate starts to wait for its head: from now on that one is in service, and who
- * comes later lines up behind it at this gate and those below.  Otherwise small
- * ones would take away, again and again, what a large one has been saving up.
+ * The head of a gate starts to save up for more than a burst: from now on it is in
+ * service, and who comes later lines up behind it at this gate and those below.
+ * Otherwise small ones would take away, again and again, what it has saved.
  */
 static void ioband_serve(struct ioband_ent *gate)
 {
@@ -140,7 +140,8 @@ void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 		if (bio && when <= now) {
 			ioband_ready(ent);
 		} else if (bio) {
-			ioband_serve(ent);
+			if (ioband_bio_saves(ent_to_gate(ent), bio))
+				ioband_serve(ent);
 			ioband_time(dev, ent, when);
 		}
 
