@@ -10,7 +10,7 @@
 
 void __ioband_done_bio(struct bio *bio)
 {
-	if (trace_ioband_complete_enabled() && bio->bi_blkg && bio->bi_bdev)
+	if (bio->bi_blkg && bio->bi_bdev)
 		trace_ioband_complete(bio, ktime_get_ns(),
 				      blk_status_to_errno(bio->bi_status));
 }

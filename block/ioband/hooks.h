@@ -4,6 +4,7 @@
 
 #include <linux/blk_types.h>
 #include <linux/jump_label.h>
+#include <linux/tracepoint-defs.h>
 
 /*
  * What the rest of the block layer calls, in the order a bio and a disk meet
@@ -16,6 +17,7 @@ struct gendisk;
 
 /* True from the first rule on any device on, until the last such device goes. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
+DECLARE_TRACEPOINT(ioband_complete);
 
 bool ioband_owns_files(void);
 bool __ioband_bio(struct bio *bio);
@@ -46,7 +48,7 @@ static inline bool ioband_bio(struct bio *bio)
  */
 static inline void ioband_done_bio(struct bio *bio)
 {
-	if (static_branch_unlikely(&ioband_key) &&
+	if (tracepoint_enabled(ioband_complete) &&
 	    bio_flagged(bio, BIO_BPS_THROTTLED))
 		__ioband_done_bio(bio);
 }
