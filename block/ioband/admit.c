@@ -73,7 +73,7 @@ static bool ioband_reserve_take(struct ioband_rule *rule, u32 bytes)
 	return true;
 }
 
-static noinline void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
+static void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
 {
 	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
 
@@ -126,21 +126,6 @@ static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 undo:
 	while (nr--)
 		ioband_reserve_return(rules[nr], bytes);
-	return false;
-}
-
-/* The common case: the reserve of the first gate has enough, and no gate is above. */
-static __always_inline bool ioband_admit_fast(struct ioband_dir *gate, u32 bytes)
-{
-	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
-	struct ioband_dir *up = READ_ONCE(gate->up);
-
-	if (unlikely(!rule || ioband_crowded(gate)) ||
-	    unlikely(!ioband_reserve_take(rule, bytes)))
-		return false;
-	if (likely(!up) || ioband_admit(up, bytes))
-		return true;
-	ioband_reserve_return(rule, bytes);
 	return false;
 }
 
@@ -256,11 +241,30 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 	return false;
 }
 
+/* The first gate is paid, @up are more.  Enables preemption. */
+static noinline bool ioband_admit_up(struct ioband_grp *grp, struct bio *bio,
+				     struct ioband_rule *first,
+				     struct ioband_dir *up)
+{
+	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	bool admitted = ioband_admit(up, bytes);
+
+	if (!admitted)
+		ioband_reserve_return(first, bytes);
+	preempt_enable();
+	if (!admitted)
+		return ioband_admit_slow(grp, bio);
+	ioband_passed(bio, false);
+	return false;
+}
+
+/* Nothing is called in the middle of it, to save the registers for nobody. */
 bool __ioband_bio(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	struct ioband_rule *rule;
 	struct ioband_grp *grp;
-	struct ioband_dir *lim;
+	struct ioband_dir *lim, *up;
 
 	/*
 	 * Also an RCU read side: a group whose activation fails is freed with
@@ -280,8 +284,13 @@ bool __ioband_bio(struct bio *bio)
 	lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
 	if (!lim)
 		goto pass;
-	if (unlikely(!bytes || !ioband_admit_fast(lim, bytes)))
+	rule = rcu_dereference_sched(lim->rule);
+	if (unlikely(!rule || !bytes || ioband_crowded(lim)) ||
+	    unlikely(!ioband_reserve_take(rule, bytes)))
 		goto slow;
+	up = READ_ONCE(lim->up);
+	if (unlikely(up))
+		return ioband_admit_up(grp, bio, rule, up);
 	preempt_enable();
 	ioband_passed(bio, false);
 	return false;

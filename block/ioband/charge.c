@@ -197,6 +197,7 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
  * @bio:	the bio
  *
  * Context: dev->lock held.
+ * Return: true if it must save up for longer than a burst.
  */
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
 {
@@ -235,6 +236,7 @@ s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio)
  * @bio:	the bio
  *
  * Context: dev->lock held.
+ * Return: true if it has to pay at a gate.
  */
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 {
@@ -252,6 +254,7 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
  * @dir:	the bio's group and direction
  *
  * Context: dev->lock held.
+ * Return: true if somebody does.
  */
 bool ioband_is_crowded(struct ioband_dir *dir)
 {

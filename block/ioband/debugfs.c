@@ -6,6 +6,7 @@
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
 #include <linux/seq_file.h>
+#include <linux/string_choices.h>
 
 #include "ioband.h"
 
@@ -31,7 +32,7 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 
 	if (!rule && !dir->nr_throttled)
 		return;
-	seq_printf(sf, " %s: held=%u nr_throttled=%llu", rw ? "write" : "read",
+	seq_printf(sf, " %s: held=%u nr_throttled=%llu", str_write_read(rw),
 		   dir->held, dir->nr_throttled);
 	if (!rule)
 		return;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
+# timeout: 900
 # ext4 with a writer whose data may hardly leave: what others do to the file
 # system (mkdir, rename, fsync, sync) ends while the writer still waits, and the
 # file system is whole afterwards.
@@ -35,7 +36,10 @@ metadata() {
 
 # while_waiting COMMAND...: COMMAND ends and the capped writers have not
 while_waiting() {
-	"$@" && running fsync && running direct || { echo "the writers were faster"; return 1; }
+	"$@" || return 1
+	running fsync && running direct && return
+	echo "the writers were faster"
+	return 1
 }
 
 others_run() {
@@ -48,7 +52,10 @@ ends_well() {
 }
 
 clean_fs() {
-	wait_for umount umount "$MNT" && e2fsck -fn "$DEV" >"$TMP/fsck" 2>&1 || { cat "$TMP/fsck"; return 1; }
+	wait_for umount umount "$MNT" || return 1
+	e2fsck -fn "$DEV" >"$TMP/fsck" 2>&1 && return
+	cat "$TMP/fsck"
+	return 1
 }
 
 hierarchy() {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
+# timeout: 900
 # Stacked and odd devices under a capped load: md RAID1 whose members fail and
 # come back, dm that is suspended, loop over a file system, zoned disks, whose
 # writes must keep their order. Nothing is lost and all data is right.
@@ -8,7 +9,7 @@
 . "$(dirname "$0")/smp_lib.sh"
 
 SIZE=$((16 * MiB))
-ROUNDS=${ROUNDS:-5}
+ROUNDS=${ROUNDS:-3}
 
 md() { MDADM_NO_UDEV=1 mdadm --quiet "$@" >>"$TMP/mdadm.log" 2>&1; }
 md_state() { cat "/sys/block/$DISK/md/$1"; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
+# timeout: 900
 # Each allocation fails in turn: of making and removing groups, of rules, of the
 # first I/O of a group, of reading the files. It gives ENOMEM and changes nothing,
 # or goes on without; then it works. Covered are slab and page allocations of the

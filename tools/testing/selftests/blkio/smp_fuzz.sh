@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
-# timeout: 900
+# timeout: 1800
 # Random writes to all control files while I/O runs: WRITES (100000) in all, half
 # on v1 and half on v2, from SEED. Each gets the errno it should, what the files
 # say is what was written, the kernel keeps quiet.

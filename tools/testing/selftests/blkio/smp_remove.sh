@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
+# timeout: 900
 # A disk goes away while bios are held on it: they end with EIO at once, nothing
 # leaks, and the group can be removed.
 # shellcheck source=smp_lib.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt uml-debug qemu
+# timeout: 900
 # A group is removed while bios of it are held: they keep their pace to the end
 # and write what they should, then the group's memory goes. How long it takes is
 # asserted in virtual time only; elsewhere, that removal let nothing go early.

@@ -18,6 +18,7 @@
 #include <getopt.h>
 #include <linux/aio_abi.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static struct {
 	int other;		/* the last errno that is none of these */
 } sum;
 
-static volatile sig_atomic_t stop;
+static atomic_int stop;
 static struct slot slots[MAX_DEPTH];
 static struct known *known;
 static uint64_t nr_blocks, next_block;
@@ -301,7 +302,7 @@ static void state_io(bool save)
 		err(2, "%s", opt.state);
 }
 
-static void usage(int status)
+static void help(int status)
 {
 	fputs("usage: smp_verify [options] FILE\n"
 	      "  -b BYTES    block size (4096)\n"
@@ -326,24 +327,49 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qS:w:c:h")) != -1) {
 		switch (c) {
-		case 'b': opt.bs = strtoul(optarg, NULL, 0); break;
-		case 'd': opt.depth = strtoul(optarg, NULL, 0); break;
-		case 'o': opt.offset = strtoull(optarg, NULL, 0); break;
-		case 's': opt.size = strtoull(optarg, NULL, 0); break;
-		case 't': opt.seconds = strtoul(optarg, NULL, 0); break;
-		case 'n': opt.count = strtoull(optarg, NULL, 0); break;
-		case 'r': opt.readpct = strtoul(optarg, NULL, 0); break;
-		case 'q': opt.sequential = true; break;
-		case 'S': opt.seed = strtoul(optarg, NULL, 0); break;
-		case 'w': opt.state = optarg; break;
-		case 'c': opt.state = optarg; opt.check = true; break;
-		case 'h': usage(0); break;
-		default: usage(2);
+		case 'b':
+			opt.bs = strtoul(optarg, NULL, 0);
+			break;
+		case 'd':
+			opt.depth = strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			opt.offset = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			opt.size = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			opt.seconds = strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			opt.count = strtoull(optarg, NULL, 0);
+			break;
+		case 'r':
+			opt.readpct = strtoul(optarg, NULL, 0);
+			break;
+		case 'q':
+			opt.sequential = true;
+			break;
+		case 'S':
+			opt.seed = strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			opt.state = optarg;
+			break;
+		case 'c':
+			opt.state = optarg; opt.check = true;
+			break;
+		case 'h':
+			help(0);
+			break;
+		default:
+			help(2);
 		}
 	}
 	if (optind + 1 != argc || opt.bs < 512 || opt.bs % 512 ||
 	    !opt.depth || opt.depth > MAX_DEPTH)
-		usage(2);
+		help(2);
 	opt.path = argv[optind];
 	nr_blocks = opt.size / opt.bs;
 	if (nr_blocks <= opt.depth)
