@@ -146,13 +146,33 @@ static __always_inline void ioband_account(struct ioband_grp *grp,
 }
 
 /*
+ * The page cache of a block device that somebody has claimed holds metadata, also
+ * where REQ_META does not say so: ext4 reads inodes ahead.  Others wait for the
+ * lock of such a buffer.
+ */
+static bool ioband_is_metadata(struct bio *bio)
+{
+	struct address_space *mapping;
+
+	if (bio_issue_as_root_blkg(bio))
+		return true;
+	if (!bio_has_data(bio))
+		return false;
+	/* pages of direct I/O can lose their mapping meanwhile */
+	guard(rcu)();
+	mapping = folio_mapping(page_folio(bio_page(bio)));
+	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
+	       READ_ONCE(I_BDEV(mapping->host)->bd_holder);
+}
+
+/*
  * Bios that others wait for are never held: metadata and swap, and data that a
  * kernel thread writes back because somebody waits for it (jbd2, sync).  A
  * kernel thread that works for a group says so and is no exception.
  */
 static bool ioband_must_pass(struct bio *bio)
 {
-	if (bio_issue_as_root_blkg(bio))
+	if (ioband_is_metadata(bio))
 		return true;
 	return (current->flags & PF_KTHREAD) && !kthread_blkcg() &&
 	       bio_op(bio) == REQ_OP_WRITE && (bio->bi_opf & REQ_SYNC) &&

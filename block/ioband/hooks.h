@@ -49,6 +49,7 @@ static inline bool ioband_bio(struct bio *bio)
 static inline void ioband_done_bio(struct bio *bio)
 {
 	if (tracepoint_enabled(ioband_complete) &&
+	    static_branch_unlikely(&ioband_key) &&
 	    bio_flagged(bio, BIO_BPS_THROTTLED))
 		__ioband_done_bio(bio);
 }

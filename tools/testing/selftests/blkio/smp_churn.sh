@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 900
 # Everything around the load changes while it runs: rules, groups, tasks,
 # schedulers, queue settings. Nothing is lost, all data is right, and in the end
-# nothing is held. SECONDS_EACH (5) is how long each kind of change goes on.
+# nothing is held. SECONDS_EACH (3) is how long each kind of change goes on.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
-SECONDS_EACH=${SECONDS_EACH:-5}
+SECONDS_EACH=${SECONDS_EACH:-3}
 PART=$((8 * MiB))
 
 # Each of these is one change. They fork as little as they can: pick leaves its

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 900
 # ext4 with a writer whose data may hardly leave: what others do to the file
 # system (mkdir, rename, fsync, sync) ends while the writer still waits, and the

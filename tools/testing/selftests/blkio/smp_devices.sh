@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 900
 # Stacked and odd devices under a capped load: md RAID1 whose members fail and
 # come back, dm that is suspended, loop over a file system, zoned disks, whose

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 1800
 # Random writes to all control files while I/O runs: WRITES (100000) in all, half
 # on v1 and half on v2, from SEED. Each gets the errno it should, what the files

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-vt uml-debug qemu
+# configs: uml-vt uml-debug
 # timeout: 900
 # Many groups with rules on one disk: made, used, removed, on v2 and v1. There are
 # GROUPS_NR of them (10000; 1000 on the debug kernel). The memory that a (group,
