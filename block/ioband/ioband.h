@@ -224,12 +224,13 @@ static inline int ioband_stat_kind(blk_opf_t opf)
 {
 	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
 	int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
+	bool sync = !op;
 
-	/* reads are sync, see op_is_sync(); this way it needs no branch */
-	kind = kind * 2 + (!op | !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH)));
-	if (unlikely(op == REQ_OP_DISCARD))
-		kind += (BLKG_IOSTAT_DISCARD - BLKG_IOSTAT_WRITE) * 2;
-	return kind;
+	/* as op_is_sync(), without a branch */
+	sync |= !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
+	if (unlikely(op == (__force unsigned int)REQ_OP_DISCARD))
+		kind = BLKG_IOSTAT_DISCARD;
+	return kind * 2 + sync;
 }
 
 /*
