@@ -72,16 +72,21 @@ val() { sed -n "s/.*\"$2\": \([-0-9]*\).*/\1/p" "$TMP/$1.json"; }
 
 # mount_cgroup v1|v2: CG becomes its root
 mount_cgroup() {
+	local i
 	CGV=$1
 	CG=$TMP/cgroup-$1
 	mkdir -p "$CG"
 	if [ "$1" = v1 ]; then
-		mount -t cgroup -o blkio none "$CG" 2>/dev/null ||
-			skip_all "the blkio controller is not free for cgroup v1"
+		# it is free when the last group of the other hierarchy has gone
+		for ((i = 0; i < 300; i++)); do
+			! mount -t cgroup -o blkio none "$CG" 2>/dev/null || break
+			sleep 0.1
+		done
+		mountpoint -q "$CG" || skip_all "the blkio controller is not free for cgroup v1"
 	else
 		mount -t cgroup2 none "$CG" 2>/dev/null || skip_all "no cgroup v2"
 		# it comes back from v1 when the last of that hierarchy has gone
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 300; i++)); do
 			! grep -qw io "$CG/cgroup.controllers" || break
 			sleep 0.1
 		done
