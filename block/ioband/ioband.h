@@ -100,8 +100,10 @@ struct ioband_ent {
 	struct ioband_ent	*parent;
 	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
 	u64			vtime;	/* gates: start tag of the last to go */
+	u64			vlast;	/* gates: the greatest tag handed out */
 	s64			last_due;	/* of the last to go, see ioband_due() */
-	unsigned int		epoch;	/* gates: of this rate; else of tag */
+	unsigned int		tag_epoch;	/* parent's epoch that tag is of */
+	unsigned int		epoch;	/* gates: counts the rates there were */
 	enum ioband_kind	kind;
 	enum ioband_state	state;
 };

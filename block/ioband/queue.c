@@ -137,6 +137,9 @@ void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 		bio = ioband_head(ent);
 		if (bio && ent->kind == IOBAND_GATE)
 			when = ioband_bio_when(ent_to_gate(ent), bio);
+		/* nobody is left to be ahead of */
+		if (!bio && ent->kind == IOBAND_GATE)
+			ent->vtime = ent->vlast;
 		if (bio && when <= now) {
 			ioband_ready(ent);
 		} else if (bio) {
@@ -157,10 +160,10 @@ static struct ioband_ent *ioband_adopt(struct ioband_ent *ent,
 				       struct ioband_ent *parent)
 {
 	/* tags count the time of one parent at one rate */
-	if (ent->parent != parent || ent->epoch != parent->epoch)
+	if (ent->parent != parent || ent->tag_epoch != parent->epoch)
 		ent->tag = parent->vtime;
 	ent->parent = parent;
-	ent->epoch = parent->epoch;
+	ent->tag_epoch = parent->epoch;
 	return parent;
 }
 
@@ -272,6 +275,8 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 			ent->tag += ioband_bio_share(ent_to_gate(parent), bio);
 		else
 			ent->tag++;
+		if ((s64)(ent->tag - parent->vlast) > 0)
+			parent->vlast = ent->tag;
 	}
 }
 
