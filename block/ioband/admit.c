@@ -61,15 +61,29 @@ static void ioband_trim(struct ioband_rule *rule, struct ioband_reserve *res,
 	res->left[unit] = b->rate.batch;
 }
 
+static __always_inline bool ioband_reserve_has(struct ioband_rule *rule,
+					       const struct ioband_reserve *res,
+					       u32 bytes)
+{
+	return likely(!READ_ONCE(rule->closed)) &&
+	       likely(res->left[IOBAND_BYTES] >= bytes) &&
+	       likely(res->left[IOBAND_IOS] >= 1);
+}
+
+static __always_inline void ioband_reserve_use(struct ioband_reserve *res,
+					       u32 bytes)
+{
+	res->left[IOBAND_BYTES] -= bytes;
+	res->left[IOBAND_IOS]--;
+}
+
 static bool ioband_reserve_take(struct ioband_rule *rule, u32 bytes)
 {
 	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
 
-	if (unlikely(READ_ONCE(rule->closed)) ||
-	    res->left[IOBAND_BYTES] < bytes || res->left[IOBAND_IOS] < 1)
+	if (!ioband_reserve_has(rule, res, bytes))
 		return false;
-	res->left[IOBAND_BYTES] -= bytes;
-	res->left[IOBAND_IOS]--;
+	ioband_reserve_use(res, bytes);
 	return true;
 }
 
@@ -261,30 +275,32 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 	return false;
 }
 
-/* The first gate is paid, @up are more.  Enables preemption. */
-static noinline bool ioband_admit_up(struct ioband_grp *grp, struct bio *bio,
-				     struct ioband_rule *first,
-				     struct ioband_dir *up)
+/*
+ * The reserve to pay from at a gate on this CPU, NULL if there is not enough in it
+ * or the matter is not so simple.
+ */
+static __always_inline struct ioband_reserve *
+ioband_fast_gate(struct ioband_dir *gate, u32 bytes)
 {
-	u32 bytes = ioband_units(bio, IOBAND_BYTES);
-	bool admitted = ioband_admit(up, bytes);
+	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
+	struct ioband_reserve *res;
 
-	if (!admitted)
-		ioband_reserve_return(first, bytes);
-	preempt_enable();
-	if (!admitted)
-		return ioband_admit_slow(grp, bio);
-	ioband_passed(bio, false);
-	return false;
+	if (unlikely(!rule) || unlikely(ioband_crowded(gate)))
+		return NULL;
+	res = this_cpu_ptr(rule->reserve);
+	return likely(ioband_reserve_has(rule, res, bytes)) ? res : NULL;
 }
 
-/* Nothing is called in the middle of it, to save the registers for nobody. */
+/*
+ * One gate or two, and enough in hand at each.  Nothing is called in the middle
+ * of it, to save the registers for nobody.
+ */
 bool __ioband_bio(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
-	struct ioband_rule *rule;
-	struct ioband_grp *grp;
+	struct ioband_reserve *res, *above;
 	struct ioband_dir *lim, *up;
+	struct ioband_grp *grp;
 
 	/*
 	 * Also an RCU read side: a group whose activation fails is freed with
@@ -304,13 +320,21 @@ bool __ioband_bio(struct bio *bio)
 	lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
 	if (!lim)
 		goto pass;
-	rule = rcu_dereference_sched(lim->rule);
-	if (unlikely(!rule || !bytes || ioband_crowded(lim)) ||
-	    unlikely(!ioband_reserve_take(rule, bytes)))
+	if (unlikely(!bytes))
+		goto slow;
+	res = ioband_fast_gate(lim, bytes);
+	if (unlikely(!res))
 		goto slow;
 	up = READ_ONCE(lim->up);
-	if (unlikely(up))
-		return ioband_admit_up(grp, bio, rule, up);
+	if (up) {
+		if (unlikely(READ_ONCE(up->up)))
+			goto slow;
+		above = ioband_fast_gate(up, bytes);
+		if (unlikely(!above))
+			goto slow;
+		ioband_reserve_use(above, bytes);
+	}
+	ioband_reserve_use(res, bytes);
 	preempt_enable();
 	ioband_passed(bio, false);
 	return false;

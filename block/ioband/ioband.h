@@ -221,15 +221,13 @@ static inline bool ioband_crowded(const struct ioband_dir *gate)
 	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
 }
 
-/* {read, write, discard} x {async, sync} */
+/* {read, write, discard} x {async, sync}; reads are all sync, see the reader */
 static inline int ioband_stat_kind(blk_opf_t opf)
 {
 	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
+	bool sync = !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
 	int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
-	bool sync = !op;
 
-	/* as op_is_sync(), without a branch */
-	sync |= !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
 	if (unlikely(op == (__force unsigned int)REQ_OP_DISCARD))
 		kind = BLKG_IOSTAT_DISCARD;
 	return kind * 2 + sync;

@@ -73,10 +73,12 @@ static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit
 			cnt[kind] = u64_stats_read(&stat->cnt[kind][unit]);
 	} while (u64_stats_fetch_retry(&stat->sync, seq));
 
-	/* see ioband_stat_kind() */
+	/* see ioband_stat_kind(); a read is sync whatever it says */
 	for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++) {
+		bool sync = kind % 2 || kind / 2 == BLKG_IOSTAT_READ;
+
 		sum->cnt[op[kind / 2]] += cnt[kind];
-		sum->cnt[kind % 2 ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC] += cnt[kind];
+		sum->cnt[sync ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC] += cnt[kind];
 	}
 }
 

@@ -8,34 +8,14 @@ done all of it by another way; and without a failure it must work. Prints a line
 """
 import argparse
 import errno
-import mmap
 import os
-import subprocess
 import sys
 
-NULLB = '/sys/kernel/config/nullb'
-DEBUG = '/sys/kernel/debug'
-V1_KEYS = ('read_bps', 'read_iops', 'write_bps', 'write_iops')
+from smp_failslab_host import DEBUG, Host
+from smp_files import get, put
+
 FREE = ('a write under a cap',)     # allocates nothing, or only in interrupt context
 LIMIT = 1000    # an operation with more allocations than this does not end
-
-
-def put(path, text):
-    """One write."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
-
-
-def get(path):
-    """All of a file, as one read() would give a program."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(fd, 65536).decode()
-    finally:
-        os.close(fd)
 
 
 class Injector:
@@ -62,84 +42,6 @@ class Injector:
         left = int(os.pread(self.file, 20, 0).strip(b'\0\n'))
         os.pwrite(self.file, b'0', 0)
         return code, left == 0
-
-
-class Host:
-    """Groups and disks to do it with."""
-
-    def __init__(self, args):
-        self.root = args.cgroup
-        self.v1 = os.path.exists(f'{self.root}/blkio.reset_stats')
-        self.group = f'{self.root}/slab'
-        self.disk = None
-        self.buffer = mmap.mmap(-1, 4096)
-        self.node = None
-
-    def make_disk(self):
-        """A null_blk disk that never had a rule."""
-        path = f'{NULLB}/smpslab'
-        os.mkdir(path)
-        for key, value in (('size', '16'), ('memory_backed', '1'), ('irqmode', '2'), ('completion_nsec', '10000'), ('power', '1')):
-            put(f'{path}/{key}', value)
-        self.disk = get('/sys/block/smpslab/dev').strip()
-        self.node = os.open('/dev/smpslab', os.O_RDWR | os.O_DIRECT)
-
-    def end_disk(self):
-        """It goes."""
-        os.close(self.node)
-        put(f'{NULLB}/smpslab/power', '0')
-        os.rmdir(f'{NULLB}/smpslab')
-
-    def make_group(self):
-        """mkdir."""
-        os.mkdir(self.group)
-
-    def end_group(self):
-        """rmdir, if it is there."""
-        if os.path.isdir(self.group):
-            os.rmdir(self.group)
-
-    def rule(self, value):
-        """Write limits; 0 takes them away."""
-        if self.v1:
-            put(f'{self.group}/blkio.throttle.write_bps_device', f'{self.disk} {value}')
-        else:
-            put(f'{self.group}/io.max', f'{self.disk} rbps={value or "max"} wbps={value or "max"}')
-
-    def rules(self):
-        """What the files say."""
-        if self.v1:
-            return ''.join(get(f'{self.group}/blkio.throttle.{key}_device') for key in V1_KEYS)
-        return get(f'{self.group}/io.max')
-
-    def enter(self):
-        """This process into the group."""
-        put(f'{self.group}/cgroup.procs', '0')
-
-    def leave(self):
-        """And out."""
-        put(f'{self.root}/cgroup.procs', '0')
-
-    def write(self):
-        """A block, by direct I/O."""
-        self.buffer[:4] = b'fail'
-        os.pwrite(self.node, self.buffer, 4096)
-
-    def read(self):
-        """It back."""
-        self.buffer[:4] = bytes(4)
-        os.preadv(self.node, [self.buffer], 4096)
-        if self.buffer[:4] != b'fail':
-            raise OSError(errno.EILSEQ, 'read back something else')
-
-    def stat_files(self):
-        """Read all files there are."""
-        for name in sorted(os.listdir(self.group)):
-            if name.startswith(('blkio.throttle', 'io.max', 'io.stat')):
-                get(f'{self.group}/{name}')
-        path = f'{DEBUG}/block/smpslab/ioband/groups'
-        if os.path.exists(path):
-            get(path)
 
 
 def operations(host):

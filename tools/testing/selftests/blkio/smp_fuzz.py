@@ -9,104 +9,22 @@ there, and a refused write must have changed nothing. Prints one line of counts;
 import argparse
 import errno
 import os
-import random
 import sys
 
-U64 = 2**64 - 1
-V1_LIMITS = [f'blkio.throttle.{rw}_{unit}_device' for rw in ('read', 'write') for unit in ('bps', 'iops')]
-V2_KEYS = ['rbps', 'wbps', 'riops', 'wiops']
-GARBAGE = ['', ' ', '\n', 'max', 'default', '-1', '+5', '0x10', '10M', '1e6', '1.5', '\t', '=', ':', '%s%n', 'é', '\x7f', 'rbps',
-           'rbps=', '=5', 'rbps==5', 'rbps=5=5', 'RBPS=5', '00', '1 2', 'nan', '٣', '9' * 30, '9' * 3000, 'a' * 4000]
+import smp_fuzz_lines as lines
 
 
 class Model:
     """What the files of one group should say: limits per key of io.max, None for no limit."""
 
     def __init__(self):
-        self.limits = dict.fromkeys(V2_KEYS)
+        self.limits = dict.fromkeys(lines.V2_KEYS)
 
     def v2_line(self, dev):
         """The line of io.max, or '' without limits."""
         if not any(self.limits.values()):
             return ''
-        return dev + ''.join(f' {key}={self.limits[key] or "max"}' for key in V2_KEYS)
-
-
-class Rng(random.Random):
-    """Cheap choices: the module's own cost more than the writes that they are for."""
-
-    def choice(self, seq):
-        """One of seq."""
-        return seq[int(self.random() * len(seq))]
-
-    def randrange(self, start, stop=None):
-        """An integer from [start, stop), or [0, start)."""
-        if stop is None:
-            start, stop = 0, start
-        return start + int(self.random() * (stop - start))
-
-
-NUMBERS = (1, 2, 512, 4096, 65536, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, U64 - 1, U64)
-
-
-def number(rng):
-    """A valid value: any magnitude."""
-    if rng.random() < 0.5:
-        return rng.choice(NUMBERS)
-    return 1 + rng.getrandbits(rng.randrange(1, 64))
-
-
-def bad_number(rng):
-    """(text, errno) of a value that must be refused."""
-    if rng.random() < 0.3:
-        return rng.choice([str(2**64), str(2**64 + 1), str(10**30), '1' + '0' * 2000]), errno.ERANGE
-    good = str(number(rng))
-    return rng.choice(['-' + good, '+' + good, good + 'M', good + 'k', '0x' + good, good + '.0', good + 'x', 'x' + good,
-                       good + ',1', good + '-']), errno.EINVAL
-
-
-def v1_body(rng):
-    """(body, expected errno or 0, value to be set)."""
-    kind = rng.random()
-    if kind < 0.6:
-        value = number(rng) if rng.random() < 0.7 else 0
-        return rng.choice(['', ' ', '  ']) + str(value) + rng.choice(['', '\n', ' ', ' \n']), 0, value
-    if kind < 0.8:
-        text, code = bad_number(rng)
-        return text, code, None
-    if kind < 0.9:
-        return f'{number(rng)} {number(rng)}', errno.EINVAL, None
-    return rng.choice(['', 'max', 'abc', '-', '5 x', '\n', ' ']), errno.EINVAL, None
-
-
-def v2_body(rng):
-    """(body, expected errno or 0, {key: value})."""
-    pairs, values = [], {}
-    for _ in range(rng.randrange(1, 6)):
-        key, value = rng.choice(V2_KEYS), number(rng) if rng.random() < 0.7 else None
-        values[key] = value
-        pairs.append(f'{key}={"max" if value is None else value}')
-    if rng.random() < 0.6:
-        return rng.choice([' ', '  ']).join(pairs) + rng.choice(['', '\n', ' ']), 0, values
-    text, code = bad_number(rng)
-    wrong, code = rng.choice([(f'{rng.choice(V2_KEYS)}={text}', code), (f'{rng.choice(V2_KEYS)}=0', errno.ERANGE), ('bps=5', errno.EINVAL),
-                              ('rbps', errno.EINVAL), ('rbps=', errno.EINVAL), ('=7', errno.EINVAL), ('7', errno.EINVAL)])
-    # parsed from the left: the first that is wrong decides
-    pairs.insert(rng.randrange(len(pairs) + 1), wrong)
-    return ' '.join(pairs), code, None
-
-
-def device(rng, devs, partition):
-    """(text, device or None, errno if it must be refused)."""
-    kind = rng.random()
-    if kind < 0.85:
-        dev = rng.choice(devs)
-        return dev, dev, 0
-    if kind < 0.95:
-        gone = [('0:0', errno.ENODEV), ('250:77', errno.ENODEV), ('4095:1048575', errno.ENODEV)]
-        return (*rng.choice(gone + ([(partition, errno.ENODEV)] if partition else [])), )[:1] + (None, errno.ENODEV)
-    dev = rng.choice(devs)
-    return rng.choice(['', ':', dev.replace(':', ''), dev.replace(':', '.'), 'x' + dev, dev + ':', dev.split(':', 1)[0] + ':', '-' + dev]), None, None
+        return dev + ''.join(f' {key}={self.limits[key] or "max"}' for key in lines.V2_KEYS)
 
 
 class Fuzz:
@@ -114,12 +32,12 @@ class Fuzz:
 
     def __init__(self, args):
         self.args = args
-        self.rng = Rng(args.seed)
+        self.rng = lines.Rng(args.seed)
         self.v1 = os.path.exists(f'{args.groups[0]}/blkio.throttle.read_bps_device')
         self.models = {(group, dev): Model() for group in args.groups for dev in args.dev}
         names = [name for name in sorted(os.listdir(args.groups[0])) if name.startswith(('blkio.', 'io.'))]
         self.names = [name for name in names if os.stat(f'{args.groups[0]}/{name}').st_mode & 0o200 and
-                      (not args.only_limits or name in V1_LIMITS + ['io.max', 'blkio.reset_stats'])]
+                      (not args.only_limits or name in lines.V1_LIMITS + ['io.max', 'blkio.reset_stats'])]
         self.open = {}      # path -> descriptor
         self.wrong = self.done = self.refused = 0
 
@@ -151,27 +69,27 @@ class Fuzz:
 
     def garbage(self, group):
         """Nonsense in any writable blkio file of the group: never crashes, never becomes a rule."""
-        text = self.rng.choice(GARBAGE)
+        text = self.rng.choice(lines.GARBAGE)
         if self.rng.random() < 0.5:
             text = ''.join(chr(self.rng.randrange(1, 128)) for _ in range(self.rng.randrange(60)))
         name = self.rng.choice(self.names)
         got = self.write(f'{group}/{name}', text)
-        if text and name in V1_LIMITS + ['io.max']:
+        if text and name in lines.V1_LIMITS + ['io.max']:
             self.judge(name, text, got, None)
 
     def limit(self, group):
         """One line for a limit file."""
         rng = self.rng
-        dev_text, dev, dev_errno = device(rng, self.args.dev, self.args.partition)
+        dev_text, dev, dev_errno = lines.device(rng, self.args.dev, self.args.partition)
         if self.v1:
             key = rng.randrange(4)
-            path = f'{group}/{V1_LIMITS[key]}'
-            body, want, value = v1_body(rng)
+            path = f'{group}/{lines.V1_LIMITS[key]}'
+            body, want, value = lines.v1_body(rng)
             # rbps riops wbps wiops in the order of the files
             values = None if want else {['rbps', 'riops', 'wbps', 'wiops'][key]: value or None}
         else:
             path = f'{group}/io.max'
-            body, want, values = v2_body(rng)
+            body, want, values = lines.v2_body(rng)
         text = f'{dev_text} {body}'
         got = self.write(path, text)
         if dev_errno is None or (dev_errno and want):
@@ -179,12 +97,12 @@ class Fuzz:
         elif dev_errno:
             want = dev_errno
         if self.judge(path, text, got, want) and not got:
-            self.models[group, dev].limits.update({key: None if value == U64 else value for key, value in values.items()})
+            self.models[group, dev].limits.update({key: None if value == lines.U64 else value for key, value in values.items()})
 
     def check_state(self, group):
         """Files say what the model says."""
         if self.v1:
-            for key, name in zip(('rbps', 'riops', 'wbps', 'wiops'), V1_LIMITS):
+            for key, name in zip(('rbps', 'riops', 'wbps', 'wiops'), lines.V1_LIMITS):
                 want = {f'{dev} {self.models[group, dev].limits[key]}' for dev in self.args.dev if self.models[group, dev].limits[key]}
                 self.compare(f'{group}/{name}', want)
             for name in ('io_service_bytes', 'io_serviced', 'io_service_bytes_recursive', 'io_serviced_recursive'):

@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+from smp_files import put
+
 
 def memory():
     """Bytes in use: all, slab, per-CPU."""
@@ -20,15 +22,6 @@ def memory():
             key, value = line.split(':')
             info[key] = int(value.split()[0]) * 1024
     return {'all': info['MemTotal'] - info['MemAvailable'], 'slab': info['Slab'], 'percpu': info.get('Percpu', 0)}
-
-
-def put(path, text):
-    """One write."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, text.encode())
-    finally:
-        os.close(fd)
 
 
 class Groups:

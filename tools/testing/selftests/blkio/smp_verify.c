@@ -29,15 +29,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "smp_stamp.h"
+
 #define MAX_DEPTH	4096
 #define DRAIN_TIMEOUT_S	300	/* a hang, not a measure of speed */
-
-struct stamp {			/* at the start of every 512 bytes */
-	uint64_t magic;
-	uint64_t block;
-	uint32_t gen;
-	uint32_t part;
-};
 
 struct slot {
 	struct iocb iocb;
@@ -54,8 +49,6 @@ struct known {
 	uint8_t busy;
 	uint8_t unsure;		/* a write failed: old, new or in between */
 };
-
-static const uint64_t magic = 0x696f62616e643a76ULL;
 
 static struct {
 	const char *path, *state;
@@ -105,32 +98,6 @@ static time_t now_s(void)
 	return ts.tv_sec;
 }
 
-static void fill(char *buf, uint64_t block, uint32_t gen)
-{
-	for (uint32_t part = 0; part < opt.bs / 512; part++) {
-		struct stamp st = { magic, block, gen, part };
-
-		memset(buf + part * 512, (int)(gen + part), 512);
-		memcpy(buf + part * 512, &st, sizeof(st));
-	}
-}
-
-static bool matches(const char *buf, uint64_t block, uint32_t gen)
-{
-	for (uint32_t part = 0; part < opt.bs / 512; part++) {
-		const char *p = buf + part * 512;
-		struct stamp st;
-
-		memcpy(&st, p, sizeof(st));
-		if (st.magic != magic || st.block != block || st.gen != gen ||
-		    st.part != part)
-			return false;
-		if (p[511] != (char)(gen + part))
-			return false;
-	}
-	return true;
-}
-
 static void complain(const struct slot *sl)
 {
 	struct stamp st;
@@ -140,7 +107,7 @@ static void complain(const struct slot *sl)
 	memcpy(&st, sl->buf, sizeof(st));
 	warnx("block %llu: expected generation %u, found %s block %llu generation %u",
 	      (unsigned long long)sl->block, sl->gen,
-	      st.magic == magic ? "" : "no stamp;",
+	      st.magic == STAMP_MAGIC ? "" : "no stamp;",
 	      (unsigned long long)st.block, st.gen);
 }
 
@@ -188,7 +155,7 @@ static bool submit(struct slot *sl)
 	if (!choose(sl))
 		return false;
 	if (sl->write)
-		fill(sl->buf, sl->block, sl->gen);
+		stamp_fill(sl->buf, opt.bs, sl->block, sl->gen);
 	else
 		memset(sl->buf, 0xdb, opt.bs);
 	memset(iocb, 0, sizeof(*iocb));
@@ -237,7 +204,7 @@ static void complete(const struct io_event *ev)
 	if (sl->write) {
 		k->gen = sl->gen;
 		k->unsure = 0;
-	} else if (!matches(sl->buf, sl->block, sl->gen)) {
+	} else if (!stamp_matches(sl->buf, opt.bs, sl->block, sl->gen)) {
 		complain(sl);
 	}
 }

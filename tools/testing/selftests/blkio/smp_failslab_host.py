@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The group and the disk that smp_failslab.py works with, and what it does to them."""
+import errno
+import mmap
+import os
+
+from smp_files import get, put
+
+NULLB = '/sys/kernel/config/nullb'
+DEBUG = '/sys/kernel/debug'
+V1_KEYS = ('read_bps', 'read_iops', 'write_bps', 'write_iops')
+
+
+class Host:
+    """Groups and disks to do it with."""
+
+    def __init__(self, args):
+        self.root = args.cgroup
+        self.v1 = os.path.exists(f'{self.root}/blkio.reset_stats')
+        self.group = f'{self.root}/slab'
+        self.disk = None
+        self.buffer = mmap.mmap(-1, 4096)
+        self.node = None
+
+    def make_disk(self):
+        """A null_blk disk that never had a rule."""
+        path = f'{NULLB}/smpslab'
+        os.mkdir(path)
+        for key, value in (('size', '16'), ('memory_backed', '1'), ('irqmode', '2'), ('completion_nsec', '10000'), ('power', '1')):
+            put(f'{path}/{key}', value)
+        self.disk = get('/sys/block/smpslab/dev').strip()
+        self.node = os.open('/dev/smpslab', os.O_RDWR | os.O_DIRECT)
+
+    def end_disk(self):
+        """It goes."""
+        os.close(self.node)
+        put(f'{NULLB}/smpslab/power', '0')
+        os.rmdir(f'{NULLB}/smpslab')
+
+    def make_group(self):
+        """mkdir."""
+        os.mkdir(self.group)
+
+    def end_group(self):
+        """rmdir, if it is there."""
+        if os.path.isdir(self.group):
+            os.rmdir(self.group)
+
+    def rule(self, value):
+        """Write limits; 0 takes them away."""
+        if self.v1:
+            put(f'{self.group}/blkio.throttle.write_bps_device', f'{self.disk} {value}')
+        else:
+            put(f'{self.group}/io.max', f'{self.disk} rbps={value or "max"} wbps={value or "max"}')
+
+    def rules(self):
+        """What the files say."""
+        if self.v1:
+            return ''.join(get(f'{self.group}/blkio.throttle.{key}_device') for key in V1_KEYS)
+        return get(f'{self.group}/io.max')
+
+    def enter(self):
+        """This process into the group."""
+        put(f'{self.group}/cgroup.procs', '0')
+
+    def leave(self):
+        """And out."""
+        put(f'{self.root}/cgroup.procs', '0')
+
+    def write(self):
+        """A block, by direct I/O."""
+        self.buffer[:4] = b'fail'
+        os.pwrite(self.node, self.buffer, 4096)
+
+    def read(self):
+        """It back."""
+        self.buffer[:4] = bytes(4)
+        os.preadv(self.node, [self.buffer], 4096)
+        if self.buffer[:4] != b'fail':
+            raise OSError(errno.EILSEQ, 'read back something else')
+
+    def stat_files(self):
+        """Read all files there are."""
+        for name in sorted(os.listdir(self.group)):
+            if name.startswith(('blkio.throttle', 'io.max', 'io.stat')):
+                get(f'{self.group}/{name}')
+        path = f'{DEBUG}/block/smpslab/ioband/groups'
+        if os.path.exists(path):
+            get(path)
