@@ -143,18 +143,21 @@ undo:
 	return false;
 }
 
-/* v1 counts here what v2 counts in blk_cgroup_bio_start() */
-static __always_inline void ioband_account(struct ioband_grp *grp,
-					   struct bio *bio)
+/*
+ * v1 counts here what v2 counts in blk_cgroup_bio_start(): each piece of a bio, and
+ * the bytes of the first, which is all of them.
+ */
+static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
+					   const struct bio *bio, u32 bytes)
 {
-	struct ioband_stat *stat = this_cpu_ptr(grp->stat);
-	int kind = ioband_stat_kind(bio->bi_opf);
+	struct ioband_stat *stat = this_cpu_ptr(stats);
+	unsigned int kind = ioband_stat_kind(bio->bi_opf);
 
+	/* pays for a sector, and yet is as long as it is */
+	if (unlikely(bio_op(bio) == REQ_OP_DISCARD) && bytes)
+		bytes = bio->bi_iter.bi_size;
 	u64_stats_update_begin(&stat->sync);
-	if (!bio_flagged(bio, BIO_CGROUP_ACCT)) {
-		bio_set_flag(bio, BIO_CGROUP_ACCT);
-		u64_stats_add(&stat->cnt[kind][IOBAND_BYTES], bio->bi_iter.bi_size);
-	}
+	u64_stats_add(&stat->cnt[kind][IOBAND_BYTES], bytes);
 	u64_stats_inc(&stat->cnt[kind][IOBAND_IOS]);
 	u64_stats_update_end(&stat->sync);
 }
@@ -242,10 +245,15 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	return verdict;
 }
 
-static void ioband_passed(struct bio *bio, bool debt)
+static noinline void ioband_trace_admit(struct bio *bio, bool debt)
+{
+	trace_ioband_admit(bio, ktime_get_ns(), debt);
+}
+
+static __always_inline void ioband_passed(struct bio *bio, bool debt)
 {
 	if (trace_ioband_admit_enabled())
-		trace_ioband_admit(bio, ktime_get_ns(), debt);
+		ioband_trace_admit(bio, debt);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 }
 
@@ -276,19 +284,18 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 }
 
 /*
- * The reserve to pay from at a gate on this CPU, NULL if there is not enough in it
- * or the matter is not so simple.
+ * Sets *@res to what to pay from at a gate on this CPU; false if there is not enough
+ * in it or the matter is not so simple.
  */
-static __always_inline struct ioband_reserve *
-ioband_fast_gate(struct ioband_dir *gate, u32 bytes)
+static __always_inline bool ioband_fast_gate(struct ioband_dir *gate, u32 bytes,
+					     struct ioband_reserve **res)
 {
 	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
-	struct ioband_reserve *res;
 
 	if (unlikely(!rule) || unlikely(ioband_crowded(gate)))
-		return NULL;
-	res = this_cpu_ptr(rule->reserve);
-	return likely(ioband_reserve_has(rule, res, bytes)) ? res : NULL;
+		return false;
+	*res = this_cpu_ptr(rule->reserve);
+	return ioband_reserve_has(rule, *res, bytes);
 }
 
 /*
@@ -313,7 +320,7 @@ bool __ioband_bio(struct bio *bio)
 	if (unlikely(!grp))
 		goto pass;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
-		ioband_account(grp, bio);
+		ioband_account(grp->stat, bio, bytes);
 	if (unlikely(READ_ONCE(grp->careful)))
 		goto slow;
 	/* pairs with __ioband_link() */
@@ -322,15 +329,13 @@ bool __ioband_bio(struct bio *bio)
 		goto pass;
 	if (unlikely(!bytes))
 		goto slow;
-	res = ioband_fast_gate(lim, bytes);
-	if (unlikely(!res))
+	if (!ioband_fast_gate(lim, bytes, &res))
 		goto slow;
 	up = READ_ONCE(lim->up);
 	if (up) {
 		if (unlikely(READ_ONCE(up->up)))
 			goto slow;
-		above = ioband_fast_gate(up, bytes);
-		if (unlikely(!above))
+		if (!ioband_fast_gate(up, bytes, &above))
 			goto slow;
 		ioband_reserve_use(above, bytes);
 	}
@@ -340,6 +345,9 @@ bool __ioband_bio(struct bio *bio)
 	return false;
 pass:
 	preempt_enable();
+	/* for the counters of v1: its bytes have been seen */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 slow:
 	preempt_enable();

@@ -222,11 +222,11 @@ static inline bool ioband_crowded(const struct ioband_dir *gate)
 }
 
 /* {read, write, discard} x {async, sync}; reads are all sync, see the reader */
-static inline int ioband_stat_kind(blk_opf_t opf)
+static inline unsigned int ioband_stat_kind(blk_opf_t opf)
 {
 	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
-	bool sync = !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
-	int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
+	unsigned int sync = !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
+	unsigned int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
 
 	if (unlikely(op == (__force unsigned int)REQ_OP_DISCARD))
 		kind = BLKG_IOSTAT_DISCARD;
