@@ -50,6 +50,12 @@ def points(text):
     return result
 
 
+def complaint(text):
+    """What console-check saw first in a kernel log, with a colon before it; empty if text does not have it."""
+    match = re.search(r' suspicious lines\n\d+:(?:\[[ .\d]*\])?\s*(.*)', text)
+    return ': ' + match.group(1) if match else ''
+
+
 def judge(text, status):
     """The Result of one test program that printed text and ended with status.
 
@@ -64,7 +70,7 @@ def judge(text, status):
     elif status == SKIP and not result.failed and not result.passed and seen:
         pass
     elif status and not (status == 1 and result.failed):
-        result.fail(STATUS.get(status, f'exit status {status}'))
+        result.fail(STATUS.get(status, f'exit status {status}') + (complaint(text) if status == 120 else ''))
     elif plan is None:
         result.fail('printed no plan')
     elif plan != seen:

@@ -44,6 +44,8 @@ class TestJudge(unittest.TestCase):
         """A failure says what failed."""
         self.assertEqual(tap.judge('1..1\nnot ok 1 - the rate\n', 1).causes, ['the rate'])
         self.assertEqual(tap.judge(TWO, 120).causes, ['the kernel complained'])
+        splat = TWO + '-: 2 suspicious lines\n172:[   25.66] WARNING: bad\n190:Call Trace:\n'
+        self.assertEqual(tap.judge(splat, 120).causes, ['the kernel complained: WARNING: bad'])
 
     def test_prints_the_contract_line(self):
         """skipped only when there are any."""

@@ -67,8 +67,8 @@ hierarchy() {
 	mount "$DEV" "$MNT"
 	mkdir "$MNT/other" "$MNT/w"
 	rm -f "$TMP/stop"
-	# half a minute for each of the big files, if nobody lifts it
-	cap capped "$DEV" "wbps=$((MiB / 8))" wiops=20
+	# minutes for each of the big files, if nobody lifts it
+	cap capped "$DEV" "wbps=$((MiB / 64))" wiops=4
 	for name in fsync direct; do
 		background $name in_group_fn capped $name ${name}_writer
 	done
