@@ -182,12 +182,18 @@ static bool ioband_is_metadata(struct bio *bio)
 	       READ_ONCE(I_BDEV(mapping->host)->bd_holder);
 }
 
-/*
- * Bios that others wait for are never held: metadata and swap, and data that a
- * kernel thread writes back because somebody waits for it (jbd2, sync).  A
- * kernel thread that works for a group says so and is no exception.
+/**
+ * ioband_must_pass - is a bio one that others wait for?
+ * @bio:	the bio
+ *
+ * Those are never held: metadata and swap, and data that a kernel thread writes
+ * back because somebody waits for it (jbd2, sync).  A kernel thread that works for
+ * a group says so and is no exception.
+ *
+ * Context: that of the submitter.
+ * Return: true if it goes at once, and its group owes.
  */
-static bool ioband_must_pass(struct bio *bio)
+bool ioband_must_pass(struct bio *bio)
 {
 	if (ioband_is_metadata(bio))
 		return true;
@@ -234,6 +240,9 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	enum ioband_verdict verdict;
 	s64 now;
 
+	/* what waits here keeps no place in the device, nor in one above */
+	if (unlikely(ioband_is_carried(bio)))
+		ioband_share_return(bio);
 	guard(spinlock_irqsave)(&dev->lock);
 	if (dev->dead)
 		return IOBAND_PASS;
@@ -302,7 +311,7 @@ static __always_inline bool ioband_fast_gate(struct ioband_dir *gate, u32 bytes,
  * One gate or two, and enough in hand at each.  Nothing is called in the middle
  * of it, to save the registers for nobody.
  */
-bool __ioband_bio(struct bio *bio)
+static __always_inline bool ioband_cap(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
 	struct ioband_reserve *res, *above;
@@ -352,4 +361,11 @@ pass:
 slow:
 	preempt_enable();
 	return ioband_admit_slow(grp, bio);
+}
+
+bool __ioband_bio(struct bio *bio)
+{
+	if (static_branch_unlikely(&ioband_share_key))
+		return ioband_cap(bio) || ioband_share(bio);
+	return ioband_cap(bio);
 }

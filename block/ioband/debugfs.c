@@ -41,6 +41,23 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 		ioband_show_bucket(sf, rule, unit, now);
 }
 
+static void ioband_show_share(struct seq_file *sf, struct ioband_grp *grp)
+{
+	static const char * const where[] = { "away", "queued", "flying", "awaited" };
+	struct ioband_share *g = &grp->share;
+	u64 asked, got;
+
+	if (!g->last_done && g->where == IOBAND_AWAY)
+		return;
+	ioband_share_parts(grp, &asked, &got);
+	seq_printf(sf, " share: weight=%u share_ppm=%llu got_ppm=%llu %s inflight=%u share_waits=%llu share_wait_ns=%lld think_ns=%lld",
+		   g->weight, asked, got, where[g->where], g->infl,
+		   g->nr_waited, g->waited_ns, g->think);
+	if (g->where != IOBAND_AWAY)
+		seq_printf(sf, " behind_ns=%lld",
+			   (s64)(grp->dev->share.vtime - g->tag) >> 8);
+}
+
 static bool ioband_worth_showing(struct ioband_grp *grp)
 {
 	lockdep_assert_held(&grp->dev->lock);
@@ -48,7 +65,7 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 		if (rcu_access_pointer(grp->dir[rw].rule) ||
 		    grp->dir[rw].nr_throttled)
 			return true;
-	return grp->debt.state != IOBAND_IDLE;
+	return grp->debt.state != IOBAND_IDLE || grp->share.last_done;
 }
 
 /* One line a group that has limits or has waited, removed ones included. */
@@ -68,6 +85,7 @@ static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 		seq_puts(sf, " debt");
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_show_dir(sf, grp, rw, ktime_get_ns());
+	ioband_show_share(sf, grp);
 	seq_putc(sf, '\n');
 }
 
@@ -88,6 +106,36 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(ioband_groups);
 
+/* How the device is shared, and what has been learned of it. */
+static int ioband_share_show(struct seq_file *sf, void *v)
+{
+	static const char * const phases[] = {
+		"ramp", "ramp", "bisect", "hold", "probe", "return",
+	};
+	struct request_queue *q = sf->private;
+	struct ioband_sharer *sh;
+
+	/* the device goes after its debugfs directory */
+	guard(spinlock_irq)(&q->ioband->lock);
+	sh = &q->ioband->share;
+	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u active=%u%s gap_ns=%lld\n",
+		   sh->knee.depth, phases[sh->knee.phase], sh->bdp >> 10,
+		   (sh->bdp & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
+		   sh->nr_active, sh->solo ? " solo" : "", sh->gap);
+	for (int rw = READ; rw <= WRITE; rw++) {
+		for (int size = 0; size < IOBAND_SIZES; size++) {
+			struct ioband_class *class = &sh->class[rw][size];
+
+			if (class->ns)
+				seq_printf(sf, "%s bytes=%llu cost_ns=%llu least_ns=%llu\n",
+					   str_write_read(rw), class->bytes >> 8,
+					   class->ns >> 8, class->least >> 8);
+		}
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ioband_share);
+
 /**
  * ioband_debugfs_register - show a device's groups in debugfs
  * @disk:	the disk
@@ -101,9 +149,11 @@ void ioband_debugfs_register(struct gendisk *disk)
 	struct request_queue *q = disk->queue;
 	unsigned int memflags = blk_debugfs_lock(q);
 
-	if (q->debugfs_dir)
-		debugfs_create_file("groups", 0400,
-				    debugfs_create_dir("ioband", q->debugfs_dir),
-				    q, &ioband_groups_fops);
+	if (q->debugfs_dir) {
+		struct dentry *dir = debugfs_create_dir("ioband", q->debugfs_dir);
+
+		debugfs_create_file("groups", 0400, dir, q, &ioband_groups_fops);
+		debugfs_create_file("share", 0400, dir, q, &ioband_share_fops);
+	}
 	blk_debugfs_unlock(q, memflags);
 }

@@ -69,7 +69,25 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 }
 
 /**
- * ioband_send - have a bio submitted from the CPU that it came from
+ * ioband_send_from - have a bio submitted from a CPU
+ * @dev:	the device
+ * @bio:	a bio that may go
+ * @cpu:	the one that it came from
+ *
+ * Context: dev->lock held.
+ */
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
+{
+	struct ioband_out *out = per_cpu_ptr(dev->out, cpu);
+
+	lockdep_assert_held(&dev->lock);
+	bio_list_add(&out->bios, bio);
+	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
+		      &out->work);
+}
+
+/**
+ * ioband_send - have a bio that was held by its caps submitted
  * @dev:	the device
  * @bio:	a bio that has paid, stamped
  * @now:	ns
@@ -80,9 +98,7 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 {
 	unsigned int cpu = ioband_cpu(bio);
-	struct ioband_out *out;
 
-	lockdep_assert_held(&dev->lock);
 	if (ioband_in_order(bio)) {
 		cpu = cpumask_first(cpu_possible_mask);
 		dev->zoned_out++;
@@ -90,11 +106,7 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);
-
-	out = per_cpu_ptr(dev->out, cpu);
-	bio_list_add(&out->bios, bio);
-	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
-		      &out->work);
+	ioband_send_from(dev, bio, cpu);
 }
 
 static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
@@ -103,7 +115,8 @@ static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 
 	/* splits and lower devices are to see whose work this is */
 	kthread_associate_blkcg(bio_blkcg_css(bio));
-	submit_bio_noacct_nocheck(bio, false);
+	if (!static_branch_unlikely(&ioband_share_key) || !ioband_share(bio))
+		submit_bio_noacct_nocheck(bio, false);
 	kthread_associate_blkcg(NULL);
 	if (in_order) {
 		guard(spinlock_irqsave)(&dev->lock);
@@ -164,6 +177,8 @@ static bool ioband_release(struct ioband_dev *dev)
 	while (budget && (ent = ioband_expire(dev, now))) {
 		if (ent->kind == IOBAND_DEBT)
 			ioband_check_debt(container_of(ent, struct ioband_grp, debt), now);
+		else if (ent->kind == IOBAND_GRACE)
+			ioband_share_pump(dev, now);
 		else
 			ioband_place(dev, ent, now);
 		budget--;
@@ -239,6 +254,8 @@ void ioband_removed(struct ioband_grp *grp)
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	grp->offline = true;
 	WRITE_ONCE(grp->careful, true);
+	ioband_weight_offline(grp);
+	ioband_share_removed(grp);
 	if (grp->debt.state == IOBAND_IDLE)
 		return;
 	ioband_untime(grp->dev, &grp->debt);
@@ -274,6 +291,7 @@ void ioband_cancel_bios(struct gendisk *disk)
 			list_for_each_entry_safe(dir, next, &dev->active[rw],
 						 active)
 				ioband_drain(dir, &bios, now);
+		ioband_share_drain(dev, &bios);
 	}
 	while ((bio = bio_list_pop(&bios))) {
 		ioband_unstamp(bio);
@@ -296,9 +314,12 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	dev = kzalloc_node(sizeof(*dev), GFP_KERNEL, disk->queue->node);
 	if (!dev)
 		return NULL;
+	dev->solo_infl = alloc_percpu(long);
+	if (!dev->solo_infl)
+		goto free_dev;
 	dev->out = alloc_percpu(struct ioband_out);
 	if (!dev->out)
-		goto free_dev;
+		goto free_solo;
 	dev->wq = alloc_workqueue("ioband/%s", WQ_MEM_RECLAIM | WQ_PERCPU, 0,
 				  disk->disk_name);
 	if (!dev->wq)
@@ -310,6 +331,7 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 		bio_list_init(&out->bios);
 		INIT_WORK(&out->work, ioband_out_workfn);
 	}
+	kref_init(&dev->ref);
 	dev->disk = disk;
 	dev->q = disk->queue;
 	spin_lock_init(&dev->lock);
@@ -319,6 +341,7 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 		dev->top[rw].ready = RB_ROOT_CACHED;
 		INIT_LIST_HEAD(&dev->active[rw]);
 	}
+	ioband_share_init(dev);
 	dev->armed = S64_MAX;
 	hrtimer_setup(&dev->timer, ioband_timer_fn, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_PINNED);
@@ -327,14 +350,37 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 
 free_out:
 	free_percpu(dev->out);
+free_solo:
+	free_percpu(dev->solo_infl);
 free_dev:
 	kfree(dev);
 	return NULL;
 }
 
+static void ioband_dev_release(struct kref *ref)
+{
+	struct ioband_dev *dev = container_of(ref, struct ioband_dev, ref);
+
+	free_percpu(dev->solo_infl);
+	kfree(dev);
+}
+
+/* A group keeps its device: what it has in flight may end late. */
+void ioband_dev_get(struct ioband_dev *dev)
+{
+	kref_get(&dev->ref);
+}
+
+void ioband_dev_put(struct ioband_dev *dev)
+{
+	kref_put(&dev->ref, ioband_dev_release);
+}
+
 /**
  * ioband_dev_free - undo ioband_dev_alloc()
  * @dev:	a device that nothing is held for
+ *
+ * Its memory goes with the last of its groups.
  *
  * Context: may sleep.
  */
@@ -342,6 +388,8 @@ void ioband_dev_free(struct ioband_dev *dev)
 {
 	WARN_ON_ONCE(!list_empty(&dev->active[READ]) ||
 		     !list_empty(&dev->active[WRITE]));
+	scoped_guard(spinlock_irq, &dev->lock)
+		dev->dead = true;
 	/* timer and work set each other off, but find nothing to do */
 	cancel_work_sync(&dev->work);
 	hrtimer_cancel(&dev->timer);
@@ -349,5 +397,5 @@ void ioband_dev_free(struct ioband_dev *dev)
 	/* bios on their way out fail at the dead queue */
 	destroy_workqueue(dev->wq);
 	free_percpu(dev->out);
-	kfree(dev);
+	ioband_dev_put(dev);
 }

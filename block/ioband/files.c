@@ -15,15 +15,27 @@
 /* a v1 file is one limit */
 #define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
 
-/* one write: the limits it names, U64_MAX for none */
-struct ioband_conf {
-	bool	set[2][IOBAND_NR_UNITS];
-	u64	limit[2][IOBAND_NR_UNITS];
-};
-
+struct ioband_conf;
 typedef int (ioband_parse_fn)(char *body, int file, struct ioband_conf *conf);
 
-static int ioband_parse_u64(const char *str, u64 *val)
+/* one write: the limits it names, U64_MAX for none */
+struct ioband_conf {
+	struct ioband_line	line;
+	ioband_parse_fn		*parse;
+	int			file;
+	struct ioband_rule	*spare[2];
+	bool			set[2][IOBAND_NR_UNITS];
+	u64			limit[2][IOBAND_NR_UNITS];
+};
+
+/**
+ * ioband_parse_u64 - a decimal number without a sign
+ * @str:	all of it
+ * @val:	set to it
+ *
+ * Return: 0, -EINVAL, or -ERANGE from 2^64 on.
+ */
+int ioband_parse_u64(const char *str, u64 *val)
 {
 	/* kstrto*() takes a sign */
 	return isdigit(*str) ? kstrtou64(str, 10, val) : -EINVAL;
@@ -90,9 +102,14 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 	return any ? 0 : -EINVAL;
 }
 
-/*
+/**
+ * ioband_check_dev - is the name of a device one that can be?
+ * @input:	a line that begins with "M:m"
+ *
  * blkg_conf_open_bdev() cuts numbers to 32 bits and lets a minor run over into
  * the major: a name that is out of range must not find another device.
+ *
+ * Return: 0, -EINVAL or -ENODEV.
  */
 static int ioband_check_dev(const char *input)
 {
@@ -127,30 +144,38 @@ static bool ioband_wants_limit(const struct ioband_conf *conf)
 	return false;
 }
 
-static void ioband_apply(struct ioband_grp *grp, const struct ioband_conf *conf,
-			 struct ioband_rule *spare[2])
+static int ioband_conf_parse(struct ioband_line *line, char *body)
 {
+	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
+	int ret = conf->parse(body, conf->file, conf);
+
+	line->wants = ioband_wants_limit(conf);
+	return ret;
+}
+
+static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
+{
+	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
+
 	for (int rw = READ; rw <= WRITE; rw++) {
 		u64 limit[IOBAND_NR_UNITS];
 
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 			limit[unit] = conf->set[rw][unit] ?
 				conf->limit[rw][unit] : grp->dir[rw].limit[unit];
-		ioband_set_limits(grp, rw, limit, &spare[rw]);
+		ioband_set_limits(grp, rw, limit, &conf->spare[rw]);
 	}
 }
 
 /* *@activated is a reference on the disk if this write activated ioband on it. */
-static int ioband_configure(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
-			    const struct ioband_conf *conf,
-			    struct ioband_rule *spare[2],
-			    struct gendisk **activated)
+static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
+			     struct ioband_line *line, struct gendisk **activated)
 {
 	struct gendisk *disk = ctx->bdev->bd_disk;
 	int ret;
 
 	/* nothing to take away from a device that never had a rule */
-	if (!disk->queue->ioband && !ioband_wants_limit(conf))
+	if (!disk->queue->ioband && !line->wants)
 		return 0;
 	ret = ioband_activate(disk);
 	if (ret < 0)
@@ -162,46 +187,64 @@ static int ioband_configure(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 	ret = blkg_conf_prep(blkcg, &blkcg_policy_ioband, ctx);
 	if (ret)
 		return ret;
-	ioband_apply(blkg_to_grp(ctx->blkg), conf, spare);
+	line->apply(line, blkg_to_grp(ctx->blkg));
 	blkg_conf_unprep(ctx);
 	return 0;
 }
 
-static int ioband_write(struct kernfs_open_file *of, char *buf,
-			ioband_parse_fn *parse)
+/**
+ * ioband_write_line - what "MAJOR:MINOR BODY" says of a group on a device
+ * @blkcg:	the cgroup
+ * @buf:	the line; changed
+ * @line:	how to read BODY, and what to do then
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL, -ENODEV, -ENOMEM, or what @line->parse has to say.
+ */
+int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 {
-	struct ioband_rule *spare[2] = { ioband_rule_alloc(), ioband_rule_alloc() };
 	struct gendisk *activated = NULL;
-	struct ioband_conf conf = { };
 	struct blkg_conf_ctx ctx;
 	unsigned int memflags;
-	int ret = -ENOMEM;
+	int ret;
 
-	if (!spare[READ] || !spare[WRITE])
-		goto free;
 	ret = ioband_check_dev(buf);
 	if (ret)
-		goto free;
+		return ret;
 	blkg_conf_init(&ctx, buf);
 	ret = blkg_conf_open_bdev(&ctx);
 	if (ret)
-		goto free;
+		return ret;
 
 	/* blkg_conf_prep() allocates under a mutex that is taken in a freeze */
 	memflags = memalloc_noio_save();
-	ret = parse(ctx.body, of_cft(of)->private, &conf);
+	ret = line->parse(line, ctx.body);
 	if (!ret)
-		ret = ioband_configure(css_to_blkcg(of_css(of)), &ctx, &conf,
-				       spare, &activated);
+		ret = ioband_apply_line(blkcg, &ctx, line, &activated);
 	memalloc_noio_restore(memflags);
 	blkg_conf_close_bdev(&ctx);
 	if (activated) {
 		ioband_activated(activated);
 		put_disk(activated);
 	}
-free:
-	ioband_rule_free(spare[READ]);
-	ioband_rule_free(spare[WRITE]);
+	return ret;
+}
+
+static int ioband_write(struct kernfs_open_file *of, char *buf,
+			ioband_parse_fn *parse)
+{
+	struct ioband_conf conf = {
+		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply },
+		.parse	= parse,
+		.file	= of_cft(of)->private,
+		.spare	= { ioband_rule_alloc(), ioband_rule_alloc() },
+	};
+	int ret = -ENOMEM;
+
+	if (conf.spare[READ] && conf.spare[WRITE])
+		ret = ioband_write_line(css_to_blkcg(of_css(of)), buf, &conf.line);
+	ioband_rule_free(conf.spare[READ]);
+	ioband_rule_free(conf.spare[WRITE]);
 	return ret;
 }
 
@@ -291,6 +334,17 @@ struct cftype ioband_legacy_files[] = {
 	IOBAND_V1_LIMIT("write_bps_device", WRITE, IOBAND_BYTES),
 	IOBAND_V1_LIMIT("read_iops_device", READ, IOBAND_IOS),
 	IOBAND_V1_LIMIT("write_iops_device", WRITE, IOBAND_IOS),
+	{
+		.name = "weight",
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
+	},
+	{
+		.name = "weight_device",
+		.private = true,
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
+	},
 	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
 	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
 		       ioband_print_rwstat_recursive),
@@ -306,6 +360,12 @@ struct cftype ioband_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = ioband_show_v2,
 		.write = ioband_write_v2,
+	},
+	{
+		.name = "weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
 	},
 	{ }	/* terminate */
 };

@@ -17,11 +17,14 @@ struct gendisk;
 
 /* True from the first rule on any device on, until the last such device goes. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
+/* True from the first weight that is not the default on. */
+DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
 bool ioband_owns_files(void);
 bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
+void __ioband_share_done(struct bio *bio);
 void ioband_cancel_bios(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
@@ -48,6 +51,8 @@ static inline bool ioband_bio(struct bio *bio)
  */
 static inline void ioband_done_bio(struct bio *bio)
 {
+	if (static_branch_unlikely(&ioband_share_key) && bio->bi_iocost_cost)
+		__ioband_share_done(bio);
 	if (tracepoint_enabled(ioband_complete) &&
 	    static_branch_unlikely(&ioband_key) &&
 	    bio_flagged(bio, BIO_BPS_THROTTLED))

@@ -6,6 +6,7 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/hrtimer.h>
+#include <linux/kref.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
@@ -13,8 +14,10 @@
 
 #include "../blk-cgroup.h"
 #include "../blk-cgroup-rwstat.h"
+#include "ent.h"
 #include "hooks.h"
 #include "rate.h"
+#include "sharer.h"
 
 /*
  * The map of ioband.  A bio travels admit.c, queue.c, dispatch.c,
@@ -44,6 +47,7 @@
  *	something ready is in the ready tree of the gate above if its own limits
  *	let the head go now, else in dev->timed, keyed by when they will.
  *  I6	What a bio pays, it pays at all its gates or at none.
+ *  I7-I9 are in sharer.h.
  */
 
 struct ioband_dev;
@@ -77,35 +81,6 @@ struct ioband_rule {
 	s64			closed_until;	/* dev->lock */
 	s64			since;	/* earlier arrivals: TAT knows of them */
 	struct rcu_head		rcu;
-};
-
-enum ioband_kind {
-	IOBAND_SOURCE,		/* the fifo of a group */
-	IOBAND_GATE,		/* the rule of a group */
-	IOBAND_TOP,		/* the device */
-	IOBAND_DEBT,		/* a group's end of delay */
-};
-
-enum ioband_state {
-	IOBAND_IDLE,		/* in no tree */
-	IOBAND_READY,		/* in parent->ready */
-	IOBAND_TIMED,		/* in dev->timed */
-};
-
-/* something that waits in a tree: see I5 */
-struct ioband_ent {
-	struct rb_node		node;	/* in parent->ready or in dev->timed */
-	u64			key;	/* start tag there, or time here */
-	u64			tag;	/* start tag of the next I/O, ns at parent */
-	struct ioband_ent	*parent;
-	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
-	u64			vtime;	/* gates: start tag of the last to go */
-	u64			vlast;	/* gates: the greatest tag handed out */
-	s64			last_due;	/* of the last to go, see ioband_due() */
-	unsigned int		tag_epoch;	/* parent's epoch that tag is of */
-	unsigned int		epoch;	/* gates: counts the rates there were */
-	enum ioband_kind	kind;
-	enum ioband_state	state;
 };
 
 /* per group, device and direction */
@@ -158,6 +133,7 @@ struct ioband_grp {
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
 	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
+	struct ioband_share	share;
 };
 
 /* per CPU and device: bios on their way out */
@@ -175,6 +151,10 @@ struct ioband_dev {
 	struct workqueue_struct	*wq;
 	struct ioband_out __percpu *out;
 
+	struct kref		ref;	/* one is the disk's, one each group's */
+	bool			ready;	/* all its groups are there */
+	long __percpu		*solo_infl;	/* see IOBAND_CARRY_SOLO */
+
 	spinlock_t		lock;	/* of what follows, and of what waits */
 	bool			dead;
 	unsigned int		zoned_out;	/* zone writes sent, not submitted */
@@ -184,6 +164,14 @@ struct ioband_dev {
 	s64			armed;	/* when the timer fires, else S64_MAX */
 	struct hrtimer		timer;
 	struct work_struct	work;
+	struct ioband_sharer	share;
+};
+
+/* how to read "MAJOR:MINOR BODY", and what to do then */
+struct ioband_line {
+	int	(*parse)(struct ioband_line *line, char *body);
+	void	(*apply)(struct ioband_line *line, struct ioband_grp *grp);
+	bool	wants;	/* set by parse: more than who never had a rule has */
 };
 
 extern struct blkcg_policy blkcg_policy_ioband;
@@ -298,6 +286,9 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 bool ioband_is_crowded(struct ioband_dir *dir);
 void ioband_reopen(struct ioband_dir *dir, s64 now);
 
+/* admit.c */
+bool ioband_must_pass(struct bio *bio);
+
 /* queue.c */
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due);
@@ -312,10 +303,13 @@ struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
 /* dispatch.c */
 void ioband_kick(struct ioband_dev *dev, s64 now);
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
 void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
+void ioband_dev_get(struct ioband_dev *dev);
+void ioband_dev_put(struct ioband_dev *dev);
 
 /* rule.c */
 struct ioband_rule *ioband_rule_alloc(void);
@@ -331,12 +325,15 @@ int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
 /* files.c */
+int ioband_parse_u64(const char *str, u64 *val);
+int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
 extern struct cftype ioband_files[];
 extern struct cftype ioband_legacy_files[];
 
 /* stat.c */
 void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
 void ioband_reset_stats(struct blkg_policy_data *pd);
+void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got);
 int ioband_print_rwstat(struct seq_file *sf, void *v);
 int ioband_print_rwstat_recursive(struct seq_file *sf, void *v);
 

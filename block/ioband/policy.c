@@ -19,7 +19,9 @@
  *	    |		them in turn
  *	dispatch.c	a timer, set to when the first may go; submitted from the
  *	    |		CPU it came from
- *	complete.c
+ *	share.c		where weights are set: wait while the device has enough
+ *	    |		to do; the group with the least of its share goes first
+ *	complete.c, observe.c
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
  * and no lock, so nothing but its group waits for it.  Those that others would
@@ -31,9 +33,14 @@
  * C's at C first.  A takes B and C in turn, so each gets 1 MiB/s.  B stops: C
  * goes on at its own 1.5 MiB/s, and A lets half a MiB/s go unused.
  *
- * Lifetimes.  A device's ioband_dev comes with its first rule and goes with the
- * disk.  Groups are blkg policy data.  A removed group keeps its rule for the
- * bios that it still has waiting, which keep it alive (I2).
+ * Shares.  Who is active on a device gets its time in proportion to the weights, see
+ * share.h.  That can only be so for what waits here, so no more I/Os are in the device
+ * than it needs to be busy, see depth.h.
+ *
+ * Lifetimes.  A device's ioband_dev comes with its first rule, or its first bio under
+ * weights, and goes with the disk and the last of its groups.  Groups are blkg policy
+ * data.  A removed group keeps its rule for the bios that it still has waiting, which
+ * keep it alive (I2).
  *
  * Not goals: scheduling inside the device, latency targets, a hierarchy of our
  * own, user space helpers.
@@ -110,14 +117,20 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 {
 	struct request_queue *q = pd_to_blkg(pd)->q;
 
-	pd_to_grp(pd)->dev = q->ioband;
-	pd_to_grp(pd)->careful = blk_queue_is_zoned(q);
+	struct ioband_grp *grp = pd_to_grp(pd);
+
+	grp->careful = blk_queue_is_zoned(q);
+	ioband_weight_init(grp);
+	ioband_dev_get(q->ioband);
+	/* pairs with ioband_share() */
+	smp_store_release(&grp->dev, q->ioband);
 }
 
 static void ioband_pd_online(struct blkg_policy_data *pd)
 {
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_link(pd_to_grp(pd), rw);
+	ioband_weight_online(pd_to_grp(pd));
 }
 
 static void ioband_pd_offline(struct blkg_policy_data *pd)
@@ -136,6 +149,8 @@ static void ioband_grp_free(struct rcu_head *rcu)
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
 	free_percpu(grp->stat);
+	if (grp->dev)
+		ioband_dev_put(grp->dev);
 	kfree(grp);
 }
 
@@ -148,6 +163,8 @@ struct blkcg_policy blkcg_policy_ioband = {
 	.dfl_cftypes		= ioband_files,
 	.legacy_cftypes		= ioband_legacy_files,
 
+	.cpd_alloc_fn		= ioband_cpd_alloc,
+	.cpd_free_fn		= ioband_cpd_free,
 	.pd_alloc_fn		= ioband_pd_alloc,
 	.pd_init_fn		= ioband_pd_init,
 	.pd_online_fn		= ioband_pd_online,
@@ -188,6 +205,7 @@ int ioband_activate(struct gendisk *disk)
 		ioband_dev_free(dev);
 		return ret;
 	}
+	WRITE_ONCE(dev->ready, true);
 	return 1;
 }
 

@@ -32,6 +32,46 @@ static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
 }
 
 /**
+ * ioband_share_parts - what part of its device is a group's?
+ * @grp:	the group
+ * @asked:	by its weight among those that are active now, ppm; 0 if it is not
+ * @got:	of what was used in the last second, ppm
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+	unsigned int second = ioband_second(ktime_get_ns());
+
+	lockdep_assert_held(&grp->dev->lock);
+	ioband_use(&sh->used, second, 0);
+	ioband_use(&grp->share.used, second, 0);
+	*got = mul_u64_u64_div_u64(grp->share.used.before, USEC_PER_SEC,
+				   max(sh->used.before, 1ULL));
+	ioband_expire_awaited(grp->dev, ktime_get_ns());
+	*asked = ioband_share_part(grp);
+}
+
+static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)
+{
+	u64 asked, got, waits, wait_ns;
+	u32 weight, infl;
+
+	scoped_guard(spinlock_irqsave, &grp->dev->lock) {
+		if (!grp->share.last_done && !grp->share.nr_active)
+			return;
+		ioband_share_parts(grp, &asked, &got);
+		weight = grp->share.weight;
+		infl = grp->share.infl;
+		waits = grp->share.nr_waited;
+		wait_ns = grp->share.waited_ns;
+	}
+	seq_printf(sf, " weight=%u share_ppm=%llu got_ppm=%llu inflight=%u share_waits=%llu share_wait_usec=%llu",
+		   weight, asked, got, infl, waits, div_u64(wait_ns, NSEC_PER_USEC));
+}
+
+/**
  * ioband_print_stat - append ioband's keys to a line of io.stat
  * @pd:	the group
  * @sf:	io.stat
@@ -48,12 +88,13 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 	u64 nr_throttled, held_ns;
 	unsigned int held;
 
-	ioband_held_sum(grp, &held, &nr_throttled, &held_ns);
-	if (!nr_throttled || !(cur->ios[BLKG_IOSTAT_READ] ||
-			       cur->ios[BLKG_IOSTAT_WRITE]))
+	if (!(cur->ios[BLKG_IOSTAT_READ] || cur->ios[BLKG_IOSTAT_WRITE]))
 		return;
-	seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
-		   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+	ioband_held_sum(grp, &held, &nr_throttled, &held_ns);
+	if (nr_throttled)
+		seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
+			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+	ioband_print_share(grp, sf);
 }
 
 static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit,

@@ -8,7 +8,7 @@
 . "$HERE/blkio_abi.sh"
 
 grep -qw ioband=off /proc/cmdline || skip_all "not booted with ioband=off"
-plan 17
+plan 21
 odd_devices
 DEV=/dev/nb0
 mount_cgroup v1
@@ -21,6 +21,8 @@ taken "$CG/g/blkio.throttle.read_bps_device" "$DISK 10M" "$DISK 10"
 taken "$CG/g/blkio.throttle.read_bps_device" "$DISK 7 8" "$DISK 7"
 taken "$CG/g/blkio.throttle.read_iops_device" "$DISK 4294967297" "$DISK 1"
 taken "$CG/g/blkio.throttle.read_iops_device" "$DISK 0" ""
+check "v1: there is no blkio.weight" equal "$(ls -d "$CG/g/blkio.weight"* 2>/dev/null)" ""
+taken "$CG/g/blkio.bfq.weight" 300 300
 cap g "$DEV" rbps=$((3 * MiB))
 start_soon
 load g r -f "$DEV" -s 64k -t 10 -w 1
@@ -31,6 +33,8 @@ umount_cgroup
 mount_cgroup v2
 group g
 taken "$CG/g/io.max" "$DISK rbps=10M" "$DISK rbps=10 wbps=max riops=max wiops=max"
+check "v2: io.weight is iocost's" test -f "$CG/io.cost.qos"
+taken "$CG/g/io.weight" 10M "default 10"
 cap g "$DEV" rbps=$((3 * MiB))
 trace_start || bail "the tracepoints stay"
 start_soon

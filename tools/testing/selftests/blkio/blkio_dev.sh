@@ -54,11 +54,12 @@ sectors() { cat "/sys/class/block/${1##*/}/size"; }
 
 # md_dev NAME LEVEL MEMBER...
 md_dev() {
-	local name=$1 level=$2
+	local name=$1 level=$2 bitmap=--bitmap=none
 	shift 2
+	[ "$level" != raid0 ] || bitmap=--chunk=64
 	command -v mdadm >/dev/null || return 1
 	MDADM_NO_UDEV=1 mdadm --create "/dev/$name" --run --assume-clean --quiet --metadata=1.2 \
-		--bitmap=none "--level=$level" "--raid-devices=$#" "$@" 2>"$TMP/mdadm.log" || {
+		$bitmap "--level=$level" "--raid-devices=$#" "$@" 2>"$TMP/mdadm.log" || {
 		sed 's/^/# /' "$TMP/mdadm.log"
 		return 1
 	}

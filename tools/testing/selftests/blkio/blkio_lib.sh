@@ -135,6 +135,13 @@ cap() {
 	done
 }
 
+# weight GROUP VALUE [DEVICE]: for this device if it is given
+weight() {
+	local dir=$CG/$1 file=io.weight
+	[ "$CGV" = v2 ] || file=blkio.weight${3:+_device}
+	echo "${3:+$(devno "$3") }$2" >"$dir/$file"
+}
+
 # start_soon: the loads that follow begin together, 0.1 s from now
 start_soon() {
 	START=$(awk '{ printf "%d", ($1 + 0.1) * 1000 + 0.5 }' /proc/uptime)000000

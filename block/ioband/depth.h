@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_DEPTH_H
+#define IOBAND_DEPTH_H
+
+#include <linux/limits.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/types.h>
+
+/*
+ * How many I/Os a device needs at once to be as fast as it can be: the knee.
+ *
+ * Below it the device idles, above it I/Os only wait inside the device, where no
+ * weight orders them.  The finder sees nothing but completions.  It measures the
+ * time per completion at one depth over a window, then moves:
+ *
+ *  RAMP		from the last good depth up by 4 until that gains nothing
+ *  BISECT	down to the least depth that is within IOBAND_KNEE_PPM of the best
+ *  HOLD	stay for a while, and look whether the load has grown
+ *  PROBE	one window a little deeper or shallower ...
+ *  RETURN	... and one back: three in a row show a gain of a percent through
+ *		noise of several
+ *
+ * Nothing here reads a clock or takes a lock.
+ */
+
+#define IOBAND_DEPTH_MAX	1024
+/* A device that does one I/O at a time needs no more to reorder in. */
+#define IOBAND_DEPTH_SERIAL	32
+/* Below this bdp, that is what a device does; see struct ioband_load. */
+#define IOBAND_SERIAL_BDP	1536
+/* What counts as a gain, parts per million. */
+#define IOBAND_KNEE_PPM		10000
+/* A window ends with this certainty, or after so many batches, or so long. */
+#define IOBAND_WINDOW_PPM	2500
+#define IOBAND_WINDOW_MIN	4
+#define IOBAND_WINDOW_MAX	16
+#define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
+/* windows between two probes */
+#define IOBAND_HOLD_WINDOWS	24
+
+enum ioband_phase {
+	IOBAND_RAMP_FROM,	/* measuring the depth to start from */
+	IOBAND_RAMP,
+	IOBAND_BISECT,
+	IOBAND_HOLD,
+	IOBAND_PROBE,
+	IOBAND_RETURN,
+};
+
+enum ioband_probe {
+	IOBAND_DOUBLE,
+	IOBAND_DEEPER,
+	IOBAND_SHALLOWER,
+	IOBAND_NR_PROBES,
+};
+
+/**
+ * struct ioband_load - what the finder is told of the device with a completion
+ * @idle_ns:	total time that nothing was in flight, ns
+ * @bdp:	in-flight I/Os that would keep the device busy were none to wait in
+ *		it, as multiples of 1 / 1024
+ * @outstanding: I/Os submitted and not completed, waiting ones included
+ * @groups:	active groups
+ * @limit:	I/Os that the device takes at most, 0 if it does not say
+ * @limited:	does anything wait just because the depth is reached?
+ */
+struct ioband_load {
+	s64		idle_ns;
+	u64		bdp;
+	unsigned int	outstanding;
+	unsigned int	groups;
+	unsigned int	limit;
+	bool		limited;
+};
+
+/* one window at one depth */
+struct ioband_sample {
+	u64		per;	/* 1 / 256 ns per completion, at least 1 */
+	u32		err;	/* its standard error, ppm */
+	unsigned int	outstanding;
+	bool		limited;
+};
+
+/* what the probes of one kind have shown so far, ppm of gain */
+struct ioband_evidence {
+	s64		sum;
+	u64		sum_sq;
+	unsigned int	nr;
+};
+
+/**
+ * struct ioband_knee - the finder's state, zero but for @depth at first
+ * @depth:	I/Os in flight at most, at least 1
+ *
+ * See ioband_knee_init().
+ */
+struct ioband_knee {
+	unsigned int		depth;
+
+	/* private: the window */
+	unsigned int		skip;
+	unsigned int		nr;		/* completions in this batch */
+	unsigned int		total;		/* and in the window */
+	unsigned int		limited;	/* of those */
+	unsigned int		batches;
+	s64			start;
+	s64			batch_start;
+	s64			batch_idle;
+	u64			batch[IOBAND_WINDOW_MAX];	/* 1/256 ns per I/O */
+
+	/* private: the search */
+	enum ioband_phase	phase;
+	enum ioband_probe	probe;
+	unsigned int		good;	/* least depth known to be deep enough */
+	unsigned int		bad;	/* greatest known not to be, or 0 */
+	unsigned int		prev;
+	unsigned int		held;	/* windows of HOLD, then probes */
+	unsigned int		turn;
+	unsigned int		outstanding;	/* when the knee was found */
+	struct ioband_sample	base;
+	struct ioband_sample	best;
+	u64			ref;	/* period that a window is compared with */
+	struct ioband_evidence	seen[IOBAND_NR_PROBES];
+};
+
+static inline void ioband_knee_window(struct ioband_knee *k, unsigned int depth,
+				      s64 now)
+{
+	k->depth = clamp(depth, 1U, IOBAND_DEPTH_MAX);
+	k->skip = k->depth + 2;
+	k->nr = 0;
+	k->total = 0;
+	k->limited = 0;
+	k->batches = 0;
+	k->start = now;
+}
+
+/**
+ * ioband_knee_init - start from one I/O at a time
+ * @k:		the finder
+ * @now:	ns
+ */
+static inline void ioband_knee_init(struct ioband_knee *k, s64 now)
+{
+	*k = (struct ioband_knee){ .phase = IOBAND_RAMP_FROM };
+	ioband_knee_window(k, 1, now);
+}
+
+/**
+ * ioband_knee_again - the device was used without our seeing it
+ * @k:		the finder
+ *
+ * What was begun to be measured counts for nothing.
+ */
+static inline void ioband_knee_again(struct ioband_knee *k)
+{
+	k->skip = k->depth + 2;
+	k->nr = 0;
+}
+
+/* How much faster period @b is than @a, ppm, at most 1000 times; @b is not 0. */
+static inline s64 ioband_gain(u64 a, u64 b)
+{
+	if (div_u64(a, 1000) >= b)
+		return 999 * (s64)USEC_PER_SEC;
+	return (s64)mul_u64_u64_div_u64(a, USEC_PER_SEC, b) - USEC_PER_SEC;
+}
+
+/* The mean of the batches and its standard error. */
+static inline void ioband_knee_mean(const struct ioband_knee *k,
+				    struct ioband_sample *s)
+{
+	u64 sum = 0, sq = 0;
+
+	for (int i = 0; i < k->batches; i++)
+		sum += k->batch[i];
+	s->per = max(div_u64(sum, k->batches), 1ULL);
+	s->err = 10 * IOBAND_KNEE_PPM;
+	if (k->batches < 2)
+		return;
+	for (int i = 0; i < k->batches; i++) {
+		s64 dev = clamp(ioband_gain(k->batch[i], s->per),
+				-(s64)USEC_PER_SEC, (s64)USEC_PER_SEC);
+
+		sq += dev * dev;
+	}
+	s->err = int_sqrt64(div_u64(sq, (k->batches - 1) * k->batches));
+}
+
+static inline bool ioband_knee_window_ends(const struct ioband_knee *k,
+					   const struct ioband_sample *s, s64 now)
+{
+	if (k->batches >= IOBAND_WINDOW_MAX)
+		return true;
+	if (k->batches >= 2 && now - k->start > IOBAND_WINDOW_NS)
+		return true;
+	if (k->batches < IOBAND_WINDOW_MIN)
+		return false;
+	return s->err < IOBAND_WINDOW_PPM ||
+	       (k->ref && abs(ioband_gain(k->ref, s->per)) > 4 * (s64)s->err);
+}
+
+/* Is @s within what counts as a gain of the best, @slack ppm aside? */
+static inline bool ioband_knee_fits(const struct ioband_knee *k,
+				    const struct ioband_sample *s, u32 slack)
+{
+	return ioband_gain(s->per, k->best.per) <=
+	       IOBAND_KNEE_PPM + min(slack, 2U * IOBAND_KNEE_PPM);
+}
+
+static inline unsigned int ioband_knee_hold(struct ioband_knee *k,
+					    unsigned int depth)
+{
+	k->phase = IOBAND_HOLD;
+	k->good = depth;
+	k->held = 0;
+	k->ref = 0;
+	return depth;
+}
+
+static inline unsigned int ioband_knee_bisect(struct ioband_knee *k,
+					      unsigned int outstanding)
+{
+	if (k->good - k->bad > max(1U, k->good / 16)) {
+		k->phase = IOBAND_BISECT;
+		return (k->good + k->bad) / 2;
+	}
+	k->turn = 0;
+	memset(k->seen, 0, sizeof(k->seen));
+	k->outstanding = outstanding;
+	return ioband_knee_hold(k, k->good);
+}
+
+/* Four times as deep as @base was measured at. */
+static inline unsigned int ioband_knee_ramp(struct ioband_knee *k,
+					    const struct ioband_sample *base,
+					    unsigned int limit)
+{
+	k->phase = IOBAND_RAMP;
+	k->base = *base;
+	k->prev = k->depth;
+	k->ref = base->per;
+	return max(k->prev, min(limit, 4 * k->prev));
+}
+
+static inline unsigned int ioband_knee_ramped(struct ioband_knee *k,
+					      const struct ioband_sample *s,
+					      unsigned int limit)
+{
+	s64 gain = ioband_gain(k->base.per, s->per);
+	u32 noise = min(s->err + k->base.err, 5U * IOBAND_KNEE_PPM);
+
+	if (gain > max_t(u32, noise, IOBAND_KNEE_PPM) && k->depth != k->prev) {
+		k->bad = k->prev;
+		return ioband_knee_ramp(k, s, limit);
+	}
+	k->best = s->per < k->base.per ? *s : k->base;
+	k->best.err = min(k->best.err, 2U * IOBAND_KNEE_PPM);
+	k->ref = 0;
+	if (ioband_knee_fits(k, &k->base, k->best.err)) {
+		k->good = k->prev;
+		return ioband_knee_bisect(k, k->base.outstanding);
+	}
+	k->good = k->depth;
+	k->bad = k->prev;
+	return ioband_knee_bisect(k, s->outstanding);
+}
+
+static inline unsigned int ioband_knee_probe(struct ioband_knee *k,
+					     const struct ioband_sample *s,
+					     const struct ioband_load *load,
+					     unsigned int limit)
+{
+	static const u8 order[] = {
+		IOBAND_DEEPER, IOBAND_SHALLOWER, IOBAND_DEEPER, IOBAND_SHALLOWER,
+		IOBAND_DEEPER, IOBAND_SHALLOWER, IOBAND_DOUBLE,
+	};
+	unsigned int cur = k->good, depth;
+	bool slack = ((u64)cur << 10) > 2 * load->bdp;
+
+	k->held = 0;
+	k->probe = order[k->turn++ % ARRAY_SIZE(order)];
+	switch (k->probe) {
+	case IOBAND_DOUBLE:
+		depth = min(limit, 2 * cur);
+		break;
+	case IOBAND_DEEPER:
+		depth = min(limit, cur + max(1U, cur / 8));
+		break;
+	default:
+		depth = cur - min(cur, max(1U, cur / (slack ? 2 : 16)));
+	}
+	/* deeper shows nothing if the depth is no limit, less if there is one group */
+	if (!depth || depth == cur ||
+	    (k->probe == IOBAND_SHALLOWER ? load->groups < 2 : !s->limited))
+		return cur;
+	k->phase = IOBAND_PROBE;
+	k->base = *s;
+	return depth;
+}
+
+/* The standard error of the mean of some gains. */
+static inline s64 ioband_knee_error(const struct ioband_evidence *e, s64 mean)
+{
+	u64 sq = (u64)(mean * mean) * e->nr;
+
+	if (e->nr < 2)
+		return 0;
+	return int_sqrt64(div_u64(e->sum_sq - min(e->sum_sq, sq),
+				  e->nr * (e->nr - 1)));
+}
+
+/* Back from a probe: move if all such probes together leave no doubt. */
+static inline unsigned int ioband_knee_judge(struct ioband_knee *k,
+					     const struct ioband_sample *s,
+					     unsigned int limit)
+{
+	struct ioband_evidence *e = &k->seen[k->probe];
+	u64 both = mul_u64_u64_div_u64(2 * k->base.per, s->per,
+				       k->base.per + s->per);
+	s64 gain = clamp(ioband_gain(both, k->best.per), -(s64)USEC_PER_SEC,
+			 (s64)USEC_PER_SEC);
+	unsigned int probed = k->prev;
+	bool moved = false;
+	s64 mean, se;
+
+	e->nr++;
+	e->sum += gain;
+	e->sum_sq += gain * gain;
+	mean = div_s64(e->sum, e->nr);
+	se = ioband_knee_error(e, mean);
+	if (e->nr >= 3 && k->probe != IOBAND_SHALLOWER &&
+	    mean - 3 * se / 2 > IOBAND_KNEE_PPM) {
+		e->nr = 0;
+		k->bad = k->good;
+		return ioband_knee_ramp(k, s, limit);
+	}
+	if (e->nr >= 3 && k->probe == IOBAND_SHALLOWER &&
+	    mean - 3 * se / 2 > -IOBAND_KNEE_PPM / 2)
+		moved = true;
+	if (e->nr >= 12 || (e->nr >= 3 &&
+			    (moved || abs(mean - IOBAND_KNEE_PPM) > 3 * se)))
+		*e = (struct ioband_evidence){ };
+	return ioband_knee_hold(k, moved ? probed : k->good);
+}
+
+/* A window has ended.  Returns the depth of the next. */
+static inline unsigned int ioband_knee_step(struct ioband_knee *k,
+					    const struct ioband_sample *s,
+					    const struct ioband_load *load)
+{
+	unsigned int limit = load->bdp < IOBAND_SERIAL_BDP ? IOBAND_DEPTH_SERIAL :
+							     IOBAND_DEPTH_MAX;
+
+	/* beyond that submitters wait where no weight counts */
+	limit = min_not_zero(limit, load->limit);
+	switch (k->phase) {
+	case IOBAND_RAMP_FROM:
+		k->bad = 0;
+		return ioband_knee_ramp(k, s, limit);
+	case IOBAND_RAMP:
+		return ioband_knee_ramped(k, s, limit);
+	case IOBAND_BISECT:
+		if (ioband_knee_fits(k, s, s->err + k->best.err))
+			k->good = k->depth;
+		else
+			k->bad = k->depth;
+		return ioband_knee_bisect(k, s->outstanding);
+	case IOBAND_HOLD:
+		if (s->limited && s->outstanding > 2 * k->outstanding &&
+		    k->outstanding < max(32U, 2 * k->good)) {
+			k->bad = 0;
+			return ioband_knee_ramp(k, s, limit);
+		}
+		if (++k->held < IOBAND_HOLD_WINDOWS)
+			return k->good;
+		return ioband_knee_probe(k, s, load, limit);
+	case IOBAND_PROBE:
+		k->phase = IOBAND_RETURN;
+		k->best = *s;
+		k->prev = k->depth;
+		return k->good;
+	case IOBAND_RETURN:
+		return ioband_knee_judge(k, s, limit);
+	}
+	return k->good;
+}
+
+/**
+ * ioband_knee_done - an I/O has completed
+ * @k:		the finder
+ * @load:	the device now
+ * @now:	ns
+ *
+ * Return: true if @k->depth may have changed.
+ */
+static inline bool ioband_knee_done(struct ioband_knee *k,
+				    const struct ioband_load *load, s64 now)
+{
+	struct ioband_sample s;
+
+	if (k->skip) {
+		k->skip--;
+		k->start = now;
+		k->batch_start = now;
+		k->batch_idle = load->idle_ns;
+		return false;
+	}
+	k->nr++;
+	k->total++;
+	k->limited += load->limited;
+	if (k->nr < max(8U, k->depth) &&
+	    !(k->nr >= 4 && now - k->start > 2 * IOBAND_WINDOW_NS))
+		return false;
+
+	k->batch[k->batches++] =
+		div_u64((u64)(now - k->batch_start -
+			      (load->idle_ns - k->batch_idle)) << 8, k->nr);
+	k->nr = 0;
+	k->batch_start = now;
+	k->batch_idle = load->idle_ns;
+	ioband_knee_mean(k, &s);
+	if (!ioband_knee_window_ends(k, &s, now))
+		return false;
+	s.limited = k->limited > k->total / 2;
+	s.outstanding = load->outstanding;
+	ioband_knee_window(k, ioband_knee_step(k, &s, load), now);
+	return true;
+}
+
+#endif /* IOBAND_DEPTH_H */

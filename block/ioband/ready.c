@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Getting the block layer and its disks ready for weights.  A limit names its disk;
+ * a cgroup's weight is for all, and a disk learns of it by its next bio.
+ */
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+#include <linux/sched/mm.h>
+
+#include "ioband.h"
+
+DEFINE_STATIC_KEY_FALSE(ioband_share_key);
+
+/* the disk that ioband_want_work gets ready */
+static struct gendisk *ioband_wanted;
+/* jiffies, after one that could not be */
+static unsigned long ioband_want_after = INITIAL_JIFFIES;
+
+static void ioband_want_workfn(struct work_struct *work)
+{
+	struct gendisk *disk = ioband_wanted;
+	unsigned int memflags;
+	int ret;
+
+	/* as in ioband_write() */
+	memflags = memalloc_noio_save();
+	scoped_guard(mutex, &disk->queue->rq_qos_mutex)
+		ret = ioband_activate(disk);
+	memalloc_noio_restore(memflags);
+	if (ret > 0)
+		ioband_activated(disk);
+	else if (ret < 0)
+		WRITE_ONCE(ioband_want_after, jiffies + HZ);
+	put_disk(disk);
+	/* pairs with ioband_want(): ours is done with */
+	smp_store_release(&ioband_wanted, NULL);
+}
+
+static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
+
+/**
+ * ioband_want - there are weights, and a device that does not know of them
+ * @disk:	a disk that is in use
+ *
+ * Gets it ready soon, one disk at a time: who comes too early asks again with its
+ * next bio.
+ *
+ * Context: any.
+ */
+void ioband_want(struct gendisk *disk)
+{
+	if (!atomic_read(&ioband_nr_weights) || disk->queue->ioband ||
+	    READ_ONCE(ioband_wanted) ||
+	    time_before(jiffies, READ_ONCE(ioband_want_after)))
+		return;
+	/* a path below another disk fails over without waiting for anybody */
+	if ((disk->flags & GENHD_FL_HIDDEN) || !disk_live(disk))
+		return;
+	get_device(disk_to_dev(disk));
+	if (cmpxchg(&ioband_wanted, NULL, disk))
+		put_disk(disk);
+	else
+		queue_work(system_dfl_wq, &ioband_want_work);
+}
+
+/**
+ * ioband_share_begin - there is a weight: bios are to come by
+ *
+ * Context: may sleep, and wants no locks of ours held.
+ */
+void ioband_share_begin(void)
+{
+	static DEFINE_MUTEX(once);
+
+	guard(mutex)(&once);
+	if (static_key_enabled(&ioband_share_key))
+		return;
+	static_branch_inc(&ioband_key);
+	static_branch_enable(&ioband_share_key);
+}

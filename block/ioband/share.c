@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who is next: the share gate of a device.
+ *
+ * A bio that its caps let go waits here while as many are in flight as the device
+ * needs to be busy, see depth.h; then the group with the least start tag goes first,
+ * see share.h.  Unless await.c knows somebody who is worth waiting for.
+ *
+ * Where only one group is active there is nothing to share: its bios pass at once,
+ * and after a while they are not even counted.
+ */
+#include <linux/ktime.h>
+#include <trace/events/ioband.h>
+
+#include "ioband.h"
+
+/* A group is alone once nobody else was active for this long. */
+#define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
+/* What one hold of dev->lock sends at most. */
+#define IOBAND_SHARE_QUANTUM	64
+/* A lead is forgotten after being away for so long. */
+#define IOBAND_FORGET_NS	NSEC_PER_SEC
+/* Device time that is owed at most for bios that had to pass. */
+#define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
+
+static struct ioband_grp *node_to_grp(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct ioband_grp, share.node);
+}
+
+static bool ioband_before_node(struct rb_node *a, const struct rb_node *b)
+{
+	return ioband_tag_before(rb_entry(a, struct ioband_grp, share.node)->share.tag,
+				 rb_entry(b, struct ioband_grp, share.node)->share.tag);
+}
+
+/**
+ * ioband_move - move a group, I8
+ * @dev:	its device
+ * @grp:	the group, whose tag may change while it is away or awaited
+ * @where:	where it belongs now
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
+		 enum ioband_where where, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_share *g = &grp->share;
+
+	if (g->where == IOBAND_QUEUED)
+		rb_erase_cached(&g->node, &sh->queued);
+	else if (g->where == IOBAND_FLYING)
+		rb_erase_cached(&g->node, &sh->flying);
+
+	if (where == IOBAND_QUEUED)
+		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
+	else if (where == IOBAND_FLYING)
+		rb_add_cached(&g->node, &sh->flying, ioband_before_node);
+
+	if (g->where == IOBAND_AWAY && where != IOBAND_AWAY)
+		ioband_share_activate(grp);
+	else if (g->where != IOBAND_AWAY && where == IOBAND_AWAY)
+		ioband_share_deactivate(grp, now);
+	g->where = where;
+}
+
+struct ioband_class *ioband_class(struct ioband_sharer *sh,
+				  const struct bio *bio, unsigned int size)
+{
+	return &sh->class[bio_data_dir(bio)][size];
+}
+
+static u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
+{
+	u32 bytes = bio->bi_iter.bi_size;
+
+	return ioband_class_cost(ioband_class(sh, bio, ioband_size_class(bytes)), bytes);
+}
+
+/**
+ * ioband_share_cost - what a bio takes of its group's part of the device
+ * @grp:	the group
+ * @bio:	the bio
+ *
+ * Context: dev->lock held.
+ * Return: virtual ns, << 8.
+ */
+u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio)
+{
+	return ioband_charge_tag(ioband_bio_cost(&grp->dev->share, bio),
+				 ioband_share_inverse(grp));
+}
+
+/*
+ * The device's virtual time is the greatest start tag of those whose turn it was.
+ * Bios that went before their turn say nothing of it.
+ */
+static void ioband_advance(struct ioband_sharer *sh, u64 tag)
+{
+	if (!ioband_tag_before(sh->vtime, tag))
+		return;
+	sh->vstep = (7 * sh->vstep + (tag - sh->vtime)) / 8;
+	sh->vtime = tag;
+}
+
+/* Give the first bio of a group to the device. */
+static struct bio *ioband_give(struct ioband_dev *dev, struct ioband_grp *grp,
+			       s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_share *g = &grp->share;
+	struct bio *bio = bio_list_pop(&g->fifo);
+	u64 cost = ioband_bio_cost(sh, bio);
+
+	if (!sh->infl) {
+		sh->idle_ns += now - sh->idle_since;
+		sh->last = now;
+	}
+	sh->infl++;
+	g->infl++;
+	ioband_use(&sh->used, ioband_second(now), cost);
+	ioband_use(&g->used, ioband_second(now), cost);
+	/* the tag may only change outside of the trees */
+	rb_erase_cached(&g->node, &sh->queued);
+	g->tag += ioband_charge_tag(cost, ioband_share_inverse(grp));
+	if (bio_list_empty(&g->fifo)) {
+		rb_add_cached(&g->node, &sh->flying, ioband_before_node);
+		g->where = IOBAND_FLYING;
+		ioband_all_sent(sh, grp);
+	} else {
+		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
+	}
+	return bio;
+}
+
+/**
+ * ioband_bound_lead - a group need not wait for longer than this for its turn
+ * @grp:	the group
+ * @ns:		device time that it may be ahead, at its present weight
+ *
+ * Context: dev->lock held.
+ */
+void ioband_bound_lead(struct ioband_grp *grp, s64 ns)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+	struct ioband_share *g = &grp->share;
+	u64 most = sh->vtime + ioband_charge_tag((u64)ns << 8, ioband_share_inverse(grp));
+	struct rb_root_cached *tree = NULL;
+
+	if (!ioband_tag_before(most, g->tag))
+		return;
+	ioband_unawait(sh, grp);
+	if (g->where == IOBAND_QUEUED)
+		tree = &sh->queued;
+	else if (g->where == IOBAND_FLYING)
+		tree = &sh->flying;
+	if (tree)
+		rb_erase_cached(&g->node, tree);
+	g->tag = most;
+	if (tree)
+		rb_add_cached(&g->node, tree, ioband_before_node);
+}
+
+/* The bio is in flight from here on, I7.  It will have forgotten its size. */
+static void ioband_carry(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	u32 bytes = bio->bi_iter.bi_size;
+	unsigned int size = ioband_size_class(bytes);
+
+	BUILD_BUG_ON(IOBAND_CARRY_MASK >= ARCH_KMALLOC_MINALIGN);
+	BUILD_BUG_ON(IOBAND_SIZES > IOBAND_CARRY_SOLO);
+	blkg_get(pd_to_blkg(&grp->pd));
+	ioband_class_size(ioband_class(&grp->dev->share, bio, size), bytes);
+	bio->issue_time_ns = now;
+	bio->bi_iocost_cost = (uintptr_t)grp | size;
+}
+
+/* Is there room for one more?  What had to pass makes others wait only for half of it. */
+static bool ioband_is_full(struct ioband_dev *dev)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	return sh->infl - sh->excess + ioband_uncounted(dev) >= sh->knee.depth;
+}
+
+/* Nobody else is there to wait for, so all it takes is to know that it is there. */
+static void ioband_carry_solo(struct ioband_grp *grp, struct bio *bio)
+{
+	blkg_get(pd_to_blkg(&grp->pd));
+	this_cpu_inc(*grp->dev->solo_infl);
+	bio->bi_iocost_cost = (uintptr_t)grp | IOBAND_CARRY_SOLO;
+}
+
+/* Returns true if @own is among those that go, and was not sent. */
+static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
+{
+	unsigned int quantum = IOBAND_SHARE_QUANTUM;
+	struct ioband_sharer *sh = &dev->share;
+	bool held = false, own_goes = false;
+	struct ioband_grp *grp;
+
+	while ((grp = node_to_grp(rb_first_cached(&sh->queued))) && !ioband_is_full(dev)) {
+		struct bio *bio;
+
+		held = ioband_bend(dev, grp, now);
+		if (held)
+			break;
+		if (!quantum--) {
+			ioband_time(dev, &sh->timer, now);
+			held = true;
+			break;
+		}
+		ioband_advance(sh, grp->share.tag);
+		bio = ioband_give(dev, grp, now);
+		if (bio == own) {
+			own_goes = true;
+			ioband_carry(grp, bio, now);
+		} else {
+			unsigned int cpu = ioband_cpu(bio);
+
+			grp->share.waited_ns += now - ioband_arrival(bio);
+			grp->share.nr_waited++;
+			ioband_carry(grp, bio, now);
+			ioband_send_from(dev, bio, cpu);
+		}
+	}
+	sh->limited = grp && !held;
+	return own_goes;
+}
+
+/**
+ * ioband_share_pump - let go who may
+ * @dev:	the device
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_pump(struct ioband_dev *dev, s64 now)
+{
+	lockdep_assert_held(&dev->lock);
+	__ioband_share_pump(dev, NULL, now);
+}
+
+/* The first bio of a group that had none waiting. */
+static void ioband_arrive(struct ioband_dev *dev, struct ioband_grp *grp,
+			  struct bio *bio, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_share *g = &grp->share;
+	u64 from = sh->vtime;
+
+	if (g->nr_back)
+		ioband_think(g, now);
+	if (g->where != IOBAND_AWAY)
+		from -= 4 * ioband_lag(grp, bio);
+	else if (!g->last_done || now - g->last_done > IOBAND_FORGET_NS)
+		g->tag = from;	/* an old tag may seem to be ahead */
+	ioband_unawait(sh, grp);
+	if (g->where == IOBAND_FLYING)
+		ioband_move(dev, grp, IOBAND_AWAITED, now);
+	g->tag = ioband_tag_max(g->tag, from);
+	ioband_move(dev, grp, IOBAND_QUEUED, now);
+}
+
+/* Alone for long enough?  Then it needs nobody to count its bios. */
+static void ioband_try_solo(struct ioband_sharer *sh, struct ioband_grp *grp,
+			    s64 now)
+{
+	if (sh->solo && sh->solo != grp) {
+		WRITE_ONCE(sh->solo, NULL);
+		WRITE_ONCE(sh->draining, true);
+		sh->alone_since = now;
+	} else if (!sh->solo && sh->nr_active == 1 && !grp->offline &&
+		 grp->share.where != IOBAND_AWAY &&
+		 now - sh->alone_since > IOBAND_SOLO_NS) {
+		WRITE_ONCE(sh->draining, false);
+		WRITE_ONCE(sh->solo, grp);
+	}
+}
+
+static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
+				bool must_pass)
+{
+	struct ioband_dev *dev = grp->dev;
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+	bool own_goes;
+
+	ioband_try_solo(sh, grp, now);
+	sh->outstanding++;
+	ioband_stamp(bio, now, raw_smp_processor_id());
+	if (grp->share.where != IOBAND_QUEUED)
+		ioband_arrive(dev, grp, bio, now);
+	if (grp->share.nr_back)
+		grp->share.nr_back--;
+	if (must_pass) {
+		/* at once, and yet its group's */
+		bio_list_add_head(&grp->share.fifo, bio);
+		sh->excess += ioband_is_full(dev);
+		ioband_carry(grp, ioband_give(dev, grp, now), now);
+		ioband_bound_lead(grp, IOBAND_DEBT_NS);
+		return false;
+	}
+	bio_list_add(&grp->share.fifo, bio);
+	own_goes = __ioband_share_pump(dev, bio, now);
+	ioband_kick(dev, now);
+	return !own_goes;
+}
+
+static bool ioband_has_weights(const struct ioband_dev *dev)
+{
+	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
+}
+
+/**
+ * ioband_share - pass a bio through the share gate of its device
+ * @bio:	a bio that its caps let go
+ *
+ * Context: as ioband_bio().
+ * Return: true if it is kept, and submitted later.
+ */
+bool ioband_share(struct bio *bio)
+{
+	struct ioband_grp *grp;
+	struct ioband_dev *dev;
+	bool must_pass;
+
+	/* the rest of a split: its first part waited for both */
+	if (ioband_is_carried(bio) || !bio_sectors(bio))
+		return false;
+	/*
+	 * See ioband_cap().  A device that is not ready may still fail to become so,
+	 * and take its groups with it; one that is stays while bios have its blkgs.
+	 */
+	scoped_guard(preempt) {
+		grp = blkg_to_grp(bio->bi_blkg);
+		/* pairs with ioband_pd_init() */
+		dev = grp ? smp_load_acquire(&grp->dev) : NULL;
+		if (dev && (!READ_ONCE(dev->ready) || !ioband_has_weights(dev)))
+			return false;
+		if (dev && READ_ONCE(dev->share.solo) == grp) {
+			ioband_carry_solo(grp, bio);
+			return false;
+		}
+	}
+	if (unlikely(!dev)) {
+		ioband_want(bio->bi_bdev->bd_disk);
+		return false;
+	}
+	if (bdev_is_zoned(bio->bi_bdev))
+		return false;
+
+	must_pass = ioband_must_pass(bio);
+	/* who polls does not have to; who stops to would keep its place */
+	if (bio->bi_opf & REQ_POLLED)
+		bio_clear_polled(bio);
+	guard(spinlock_irqsave)(&dev->lock);
+	return !dev->dead && ioband_share_locked(grp, bio, must_pass);
+}
+
+/**
+ * ioband_share_init - nobody shares a device yet
+ * @dev:	the device
+ */
+void ioband_share_init(struct ioband_dev *dev)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+
+	sh->queued = RB_ROOT_CACHED;
+	sh->flying = RB_ROOT_CACHED;
+	sh->sync = RB_ROOT_CACHED;
+	sh->timer.kind = IOBAND_GRACE;
+	/* the first is alone at once */
+	sh->alone_since = now - 2 * IOBAND_SOLO_NS;
+	sh->idle_since = now;
+	sh->bdp_start = now;
+	ioband_knee_init(&sh->knee, now);
+}
+
+/**
+ * ioband_share_removed - a group goes offline
+ * @grp:	the group
+ *
+ * Nobody waits for it any more; what it has waiting goes on as it is.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_removed(struct ioband_grp *grp)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	lockdep_assert_held(&grp->dev->lock);
+	if (sh->solo == grp) {
+		WRITE_ONCE(sh->solo, NULL);
+		WRITE_ONCE(sh->draining, true);
+	}
+	if (grp->share.where != IOBAND_AWAITED)
+		return;
+	ioband_unawait(sh, grp);
+	ioband_move(grp->dev, grp, IOBAND_AWAY, ktime_get_ns());
+	ioband_share_pump(grp->dev, ktime_get_ns());
+	ioband_kick(grp->dev, ktime_get_ns());
+}
+
+/**
+ * ioband_share_drain - take all bios that wait for their share
+ * @dev:	the device
+ * @bios:	where to add them
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_grp *grp;
+
+	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
+		sh->outstanding -= bio_list_size(&grp->share.fifo);
+		bio_list_merge_init(bios, &grp->share.fifo);
+		ioband_move(dev, grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY,
+			    ktime_get_ns());
+	}
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_SHARER_H
+#define IOBAND_SHARER_H
+
+/*
+ * Shares: what is kept per group and device for them.
+ *
+ * A bio that its caps let go travels share.c; await.c says whom others wait for,
+ * observe.c sees it back, weight.c knows what part is whose.  The arithmetic is in
+ * share.h and depth.h.
+ *
+ * Invariants, all under dev->lock:
+ *
+ *  I7	A bio that the share gate has let go and not seen back carries its group in
+ *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
+ *	remapped to, the group gets it back, once.
+ *  I8	A group is in sharer->queued exactly while its fifo there is not empty, in
+ *	->flying while it is empty and something is in flight.  It counts among the
+ *	active ones of all groups above while in either, and in its grace.
+ *  I9	While anything is queued, something is in flight, or the timer is set.  What
+ *	was let by while its group was alone counts as in flight: its completion looks
+ *	at ->draining after it left dev->solo_infl, and ->draining is set before that
+ *	is summed up.
+ */
+
+#include <linux/bio.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#include "../blk-cgroup.h"
+#include "depth.h"
+#include "ent.h"
+#include "share.h"
+
+struct ioband_dev;
+struct ioband_grp;
+
+enum ioband_where {
+	IOBAND_AWAY,		/* not active */
+	IOBAND_QUEUED,		/* has bios here */
+	IOBAND_FLYING,		/* has all it wants in flight */
+	IOBAND_AWAITED,		/* has nothing, but is about to, see await.c */
+};
+
+/* per group and device: its share; dev->lock */
+struct ioband_share {
+	struct rb_node		node;		/* in ->queued or ->flying */
+	struct rb_node		sync_node;	/* in ->sync */
+	struct bio_list		fifo;
+	u64			tag;		/* start tag of the next, ns << 8 */
+	enum ioband_where	where;
+	bool			in_sync;
+	unsigned int		infl;		/* bios in flight */
+	unsigned int		nr_back;	/* got back, none sent for since */
+
+	/* how long it takes to come back after its last completion */
+	unsigned int		nr_think;
+	s64			think;
+	s64			think_dev;
+	s64			last_done;
+	s64			grace;		/* waited for until then */
+
+	/* weights: see weight.c */
+	u32			weight;		/* the one that counts */
+	u32			own;		/* set for this device, 0 for none */
+	u32			leaf;		/* what our own I/O counts with */
+	unsigned int		nr_active;	/* active groups below, and itself */
+	u64			active_sum;	/* of their weights, one level down */
+	unsigned int		inv_gen;	/* what inv was made from */
+	u64			inv;		/* see ioband_inverse() */
+
+	u64			nr_waited;	/* bios that had to wait */
+	s64			waited_ns;	/* for so long, together */
+	struct ioband_used	used;
+};
+
+/* per device: who shares it; dev->lock */
+struct ioband_sharer {
+	struct rb_root_cached	queued;		/* by tag: I8 */
+	struct rb_root_cached	flying;
+	struct rb_root_cached	sync;		/* who comes back at once */
+	struct ioband_grp	*solo;		/* alone for a while: passes by */
+	bool			draining;	/* it was: see ioband_uncounted() */
+	s64			alone_since;
+
+	u64			vtime;		/* ns << 8, as tags */
+	u64			vstep;		/* its average step */
+	unsigned int		infl;
+	unsigned int		excess;		/* of those, beyond the depth */
+	bool			odd;
+	unsigned int		outstanding;	/* and those that wait here */
+	unsigned int		nr_active;
+	unsigned int		gen;		/* counts changes of shares */
+	unsigned int		nr_own;		/* groups with a weight of their own */
+	bool			limited;	/* by nothing but the depth */
+
+	s64			gap;		/* average between completions */
+	s64			latency;	/* average in flight */
+	s64			last;		/* completion, or start from idle */
+	s64			idle_since;
+	s64			idle_ns;
+	u64			bdp;		/* see struct ioband_load */
+	u64			bdp_sum;	/* least latencies of these: */
+	unsigned int		bdp_nr;
+	s64			bdp_start;
+	struct ioband_used	used;
+	struct ioband_class	class[2][IOBAND_SIZES];
+	struct elevator_queue	*elevator;	/* that knee was found with */
+	struct ioband_knee	knee;
+	struct ioband_ent	timer;		/* in dev->timed */
+};
+
+/*
+ * What bi_iocost_cost has beside the group: its class, or this if it went by while
+ * the group was alone, and is only counted, in dev->solo_infl.
+ */
+#define IOBAND_CARRY_MASK	7
+#define IOBAND_CARRY_SOLO	7
+
+/* Has the share gate let a bio go that is not held?  I7 */
+static inline bool ioband_is_carried(const struct bio *bio)
+{
+	return bio->bi_iocost_cost;
+}
+
+/* per cgroup */
+struct ioband_blkcg {
+	struct blkcg_policy_data cpd;		/* first */
+	u32			weight;		/* 0 for the default */
+};
+
+/* share.c */
+bool ioband_share(struct bio *bio);
+u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
+void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
+		 enum ioband_where where, s64 now);
+void ioband_share_pump(struct ioband_dev *dev, s64 now);
+void ioband_share_init(struct ioband_dev *dev);
+void ioband_share_removed(struct ioband_grp *grp);
+void ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios);
+void ioband_bound_lead(struct ioband_grp *grp, s64 ns);
+struct ioband_class *ioband_class(struct ioband_sharer *sh,
+				  const struct bio *bio, unsigned int size);
+
+/* observe.c */
+unsigned int ioband_uncounted(struct ioband_dev *dev);
+void ioband_share_return(struct bio *bio);
+
+/* await.c */
+bool ioband_is_serial(const struct ioband_sharer *sh);
+u64 ioband_lag(struct ioband_grp *grp, const struct bio *bio);
+void ioband_expire_awaited(struct ioband_dev *dev, s64 now);
+bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now);
+void ioband_unawait(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_all_sent(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_think(struct ioband_share *g, s64 now);
+void ioband_got_back(struct ioband_dev *dev, struct ioband_grp *grp, s64 now);
+
+/* weight.c */
+extern atomic_t ioband_nr_weights;
+u32 ioband_default_weight(void);
+u64 ioband_share_inverse(struct ioband_grp *grp);
+u64 ioband_share_part(struct ioband_grp *grp);
+void ioband_share_activate(struct ioband_grp *grp);
+void ioband_share_deactivate(struct ioband_grp *grp, s64 now);
+void ioband_weight_online(struct ioband_grp *grp);
+void ioband_weight_offline(struct ioband_grp *grp);
+void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight);
+void ioband_set_own_weight(struct ioband_grp *grp, u32 weight);
+u32 ioband_blkcg_weight(struct blkcg *blkcg);
+void ioband_weight_init(struct ioband_grp *grp);
+struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
+void ioband_cpd_free(struct blkcg_policy_data *cpd);
+
+/* ready.c */
+void ioband_share_begin(void);
+void ioband_want(struct gendisk *disk);
+
+/* weight_file.c */
+ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
+			    size_t nbytes, loff_t off);
+int ioband_weight_show(struct seq_file *sf, void *v);
+
+#endif /* IOBAND_SHARER_H */

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Weights, and what part of a device they are.
+ *
+ * Siblings share what their parent gets.  A group's own I/O counts as that of a child
+ * with the default weight.  Only active ones count: for each group we keep the sum of
+ * the weights of its active children, and change it all the way up when the first
+ * below becomes active or the last is no more.
+ *
+ * Who shares the whole device needs no such sum: a group that is alone and one among
+ * thousands pay for an I/O by their weight.  So leads that were earned keep their worth
+ * whoever comes or goes.
+ */
+#include <linux/blkdev.h>
+
+#include "ioband.h"
+
+/* On v1; v2 has CGROUP_WEIGHT_DFL. */
+#define IOBAND_V1_WEIGHT_DFL	500
+/* A weight counts at once, whatever was earned by the old one. */
+#define IOBAND_WEIGHT_LEAD_NS	(10 * NSEC_PER_MSEC)
+
+/* cgroups with another than the default weight */
+atomic_t ioband_nr_weights = ATOMIC_INIT(0);
+
+static struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
+{
+	return container_of(blkcg_to_cpd(blkcg, &blkcg_policy_ioband),
+			    struct ioband_blkcg, cpd);
+}
+
+/**
+ * ioband_default_weight - the weight of whom nobody gave one
+ *
+ * Return: by the hierarchy that the controller is on now.
+ */
+u32 ioband_default_weight(void)
+{
+	return cgroup_subsys_on_dfl(io_cgrp_subsys) ? CGROUP_WEIGHT_DFL :
+						      IOBAND_V1_WEIGHT_DFL;
+}
+
+/**
+ * ioband_blkcg_weight - the weight of a cgroup
+ * @blkcg:	the cgroup
+ *
+ * Return: what was set, or the default.
+ */
+u32 ioband_blkcg_weight(struct blkcg *blkcg)
+{
+	return READ_ONCE(ioband_blkcg(blkcg)->weight) ?: ioband_default_weight();
+}
+
+static struct ioband_grp *ioband_above(struct ioband_grp *grp)
+{
+	struct blkcg_gq *parent = pd_to_blkg(&grp->pd)->parent;
+
+	return parent ? blkg_to_grp(parent) : NULL;
+}
+
+/* What a group's own I/O counts with: the root's weight is for that alone. */
+static u32 ioband_leaf_weight(const struct ioband_grp *grp)
+{
+	return pd_to_blkg((struct blkg_policy_data *)&grp->pd)->parent ?
+		ioband_default_weight() : grp->share.weight;
+}
+
+/**
+ * ioband_share_inverse - how far does an I/O of a group move its tag?
+ * @grp:	an active group
+ *
+ * Context: dev->lock held.
+ * Return: see ioband_inverse() and IOBAND_TOP_SUM.
+ */
+u64 ioband_share_inverse(struct ioband_grp *grp)
+{
+	struct ioband_share *g = &grp->share;
+	struct ioband_sharer *sh = &grp->dev->share;
+	u64 inv = 1 << IOBAND_INV_SHIFT;
+	struct ioband_grp *above;
+	u32 weight = g->leaf;
+
+	if (g->inv_gen == sh->gen)
+		return g->inv;
+	for (; (above = ioband_above(grp)); grp = above) {
+		inv = ioband_inverse(inv, grp->share.active_sum, weight);
+		weight = grp->share.weight;
+	}
+	g->inv = ioband_inverse(inv, IOBAND_TOP_SUM, weight);
+	g->inv_gen = sh->gen;
+	return g->inv;
+}
+
+/**
+ * ioband_share_part - what part of its device is a group's own?
+ * @grp:	the group
+ *
+ * Context: dev->lock held.
+ * Return: ppm, 0 if it is not active.
+ */
+u64 ioband_share_part(struct ioband_grp *grp)
+{
+	u64 inv = 1 << IOBAND_INV_SHIFT;
+	u32 weight = grp->share.leaf;
+
+	if (grp->share.where == IOBAND_AWAY)
+		return 0;
+	for (; grp; grp = ioband_above(grp)) {
+		inv = ioband_inverse(inv, grp->share.active_sum, weight);
+		weight = grp->share.weight;
+	}
+	return div64_u64((u64)USEC_PER_SEC << IOBAND_INV_SHIFT, inv);
+}
+
+/**
+ * ioband_share_activate - a group takes part
+ * @grp:	the group
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_activate(struct ioband_grp *grp)
+{
+	u32 weight = ioband_leaf_weight(grp);
+
+	grp->share.leaf = weight;
+	grp->dev->share.nr_active++;
+	grp->dev->share.gen++;
+	for (; grp; grp = ioband_above(grp)) {
+		grp->share.active_sum += weight;
+		if (grp->share.nr_active++)
+			break;
+		weight = grp->share.weight;
+	}
+}
+
+/**
+ * ioband_share_deactivate - undo ioband_share_activate()
+ * @grp:	the group
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_deactivate(struct ioband_grp *grp, s64 now)
+{
+	u32 weight = grp->share.leaf;
+
+	if (--grp->dev->share.nr_active == 1)
+		grp->dev->share.alone_since = now;
+	grp->dev->share.gen++;
+	for (; grp; grp = ioband_above(grp)) {
+		grp->share.active_sum -= weight;
+		if (--grp->share.nr_active)
+			break;
+		weight = grp->share.weight;
+	}
+}
+
+static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
+{
+	struct ioband_share *g = &grp->share;
+	struct ioband_grp *above = ioband_above(grp);
+
+	lockdep_assert_held(&grp->dev->lock);
+	/* unsigned: a difference below 0 comes out right */
+	if (g->nr_active && above)
+		above->share.active_sum += (u64)weight - g->weight;
+	if (g->where != IOBAND_AWAY && !above) {
+		g->active_sum += (u64)weight - g->leaf;
+		g->leaf = weight;
+	}
+	g->weight = weight;
+	grp->dev->share.gen++;
+	if (g->where != IOBAND_AWAY)
+		ioband_bound_lead(grp, IOBAND_WEIGHT_LEAD_NS);
+}
+
+static void ioband_update_weight(struct ioband_grp *grp)
+{
+	u32 weight = grp->share.own ?:
+		ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+
+	lockdep_assert_held(&grp->dev->lock);
+	if (weight != grp->share.weight)
+		ioband_set_weight(grp, weight);
+}
+
+/**
+ * ioband_set_blkcg_weight - set the weight of a cgroup
+ * @blkcg:	the cgroup
+ * @weight:	in range, or 0 for the default
+ *
+ * Context: takes blkcg->lock.
+ */
+void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight)
+{
+	struct blkcg_gq *blkg;
+	u32 old;
+
+	guard(spinlock_irq)(&blkcg->lock);
+	old = ioband_blkcg(blkcg)->weight;
+	WRITE_ONCE(ioband_blkcg(blkcg)->weight, weight);
+	atomic_add(!!weight - !!old, &ioband_nr_weights);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		struct ioband_grp *grp = blkg_to_grp(blkg);
+
+		if (!grp || !grp->dev)
+			continue;
+		guard(spinlock_irqsave)(&grp->dev->lock);
+		ioband_update_weight(grp);
+	}
+}
+
+/**
+ * ioband_set_own_weight - set the weight of a group on its device
+ * @grp:	the group
+ * @weight:	in range, or 0 for that of its cgroup
+ *
+ * Context: takes dev->lock.
+ */
+void ioband_set_own_weight(struct ioband_grp *grp, u32 weight)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	WRITE_ONCE(sh->nr_own, sh->nr_own + !!weight - !!grp->share.own);
+	WRITE_ONCE(grp->share.own, weight);
+	ioband_update_weight(grp);
+}
+
+/**
+ * ioband_weight_init - a group is made
+ * @grp:	the group, of which nobody knows yet
+ */
+void ioband_weight_init(struct ioband_grp *grp)
+{
+	grp->share.weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+}
+
+/**
+ * ioband_weight_online - a group comes to a device
+ * @grp:	the group, whose cgroup's weight may have changed meanwhile
+ *
+ * Context: blkcg->lock held.
+ */
+void ioband_weight_online(struct ioband_grp *grp)
+{
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	ioband_update_weight(grp);
+}
+
+/**
+ * ioband_weight_offline - a group is removed
+ * @grp:	the group
+ *
+ * It keeps its weight for what it has waiting.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_weight_offline(struct ioband_grp *grp)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	lockdep_assert_held(&grp->dev->lock);
+	if (grp->share.own)
+		WRITE_ONCE(sh->nr_own, sh->nr_own - 1);
+	grp->share.own = 0;
+}
+
+struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
+{
+	struct ioband_blkcg *blkcg = kzalloc(sizeof(*blkcg), gfp);
+
+	return blkcg ? &blkcg->cpd : NULL;
+}
+
+void ioband_cpd_free(struct blkcg_policy_data *cpd)
+{
+	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
+
+	if (blkcg->weight)
+		atomic_dec(&ioband_nr_weights);
+	kfree(blkcg);
+}

@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Weights: what blkio.weight and blkio.weight_device on v1 and io.weight on v2
+# take, refuse and show, and what io.stat says of them.
+# configs: uml-vt uml-debug qemu
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_abi.sh"
+
+# The file of g's weight is WEIGHT, that of its weights on devices OWN, which on v2
+# is the same and begins with "default N".
+printf -v KILO_DIGITS '1%01024d' 0
+printf -v MANY_DIGITS '1%065535d' 0
+
+# shows N LINE...: SHOWN is how OWN reads if N is the group's weight; in any order
+shows() {
+	if [ "$CGV" = v1 ]; then shift; else set -- "default $1" "${@:2}"; fi
+	printf -v SHOWN '%s\n' "$@"
+	SHOWN=${SHOWN%$'\n'}
+}
+own_is() { shows "${@:2}"; check "$CGV: $1" equal "$(sort "$OWN")" "$(sort <<<"$SHOWN")"; }
+own_takes() { shows "${@:2}"; taken "$OWN" "$1" "$SHOWN"; }
+group_takes() { taken "$WEIGHT" "$1" "$PRE$2"; }
+
+# bad_weights FILE PREFIX: three are 500 if cut to 32, 63 and 64 bits
+bad_weights() {
+	local value
+	bad_numbers "$1" "$2" "\\n"
+	for value in $((MIN - 1)) $((MAX + 1)) 4294967{296,796} 922337203685477{5808,6308}; do
+		refused $RANGE "$1" "$2$value"
+	done
+	for value in 18446744073709552116 "$KILO_DIGITS"; do refused ERANGE "$1" "$2$value"; done
+	refused E2BIG "$1" "$2$MANY_DIGITS"
+	for value in "50 60" "50 x" "50 default" 50: DEFAULT max " "; do refused EINVAL "$1" "$2$value"; done
+}
+
+# bad_lines: no device is named, or none that is there
+bad_lines() {
+	local major=${DISK%:*} minor=${DISK#*:} name
+	for name in "$MISSING" 0:0 "$PART" "$DEAD" $((major + 4096)):"$minor" "$major:$((minor + 1048576))"; do
+		refused ENODEV "$OWN" "$name 50"
+		refused ENODEV "$OWN" "$name default"
+	done
+	for name in x : "$major" "$major:" ":$minor" "-$DISK" "0x$DISK" "${DISK}x" "$DISK:1" "$DISK=" \
+		"default $DISK" $((major + 4294967296)):"$minor"; do
+		refused EINVAL "$OWN" "$name 50"
+	done
+	refused EINVAL "$OWN" "$DISK"
+}
+
+read_some() { start_soon; load "$1" r -f "$DEV" -s 4k -n 50; wait_loads; }
+
+# devices NAME: that is a second disk; and the group's weight beside theirs
+devices() {
+	local second value
+	null_dev "$1"
+	second=$(devno "$DEV")
+	put "$OWN" "$DISK 70"
+	put "$OWN" "$second 80"
+	own_is "a line for each device" 302 "$DISK 70" "$second 80"
+	own_takes "$DISK default" 302 "$second 80"
+	exec {fd}<>"$WEIGHT"
+	for value in 310 320 400; do echo $value >&"$fd"; done
+	exec {fd}>&-
+	check "$CGV: several writes on one descriptor" equal "$(head -n 1 "$WEIGHT")" "${PRE}400"
+	read_some g
+	own_is "the group's new weight and I/O leave that on a device alone" 400 "$second 80"
+	null_off "$1"
+	own_is "a disk that goes takes its line along" 400
+	group g/child
+	check "$CGV: a child has the default" equal "$(cat "$CG/g/child/${WEIGHT##*/}")" "$PRE$DFL"
+}
+
+# libcgroup: its cgget indents all lines but the first
+libcgroup() {
+	local file=${WEIGHT##*/} own=${OWN##*/}
+	shows 321 "$DISK 77"
+	cgset -r "$file=321" g && equal "$(cgget -n -v -r "$file" g)" "${PRE}321" &&
+		cgset -r "$own=$DISK 77" g && equal "$(cgget -n -v -r "$own" g | tr -d '\t')" "$SHOWN" &&
+		! cgset -r "$file=$((MAX + 1))" g && equal "$(head -n 1 "$WEIGHT")" "${PRE}321"
+}
+
+# both NAME: what the two hierarchies have in common; NAME is free for a disk
+both() {
+	local value
+	check "$CGV: weights are 0644" equal "$(stat -c %a "$WEIGHT" "$OWN" | uniq)" 644
+	check "$CGV: a new group has the default weight" equal "$(cat "$WEIGHT")" "$PRE$DFL"
+	own_is "a new group has no weights on devices" $DFL
+	for value in $MIN $MAX $DFL 300; do group_takes "$value" "$value"; done
+	group_takes "  301  \\n" 301
+	group_takes "302\\n" 302
+	for value in $MIN $MAX $DFL 70; do own_takes "$DISK $value" 302 "$DISK $value"; done
+	own_takes "  $DISK\\t72  \\n" 302 "$DISK 72"
+	own_takes "$DISK default\\n" 302
+	own_takes "$DISK default" 302
+	put "$OWN" "$DISK 90"
+	bad_weights "$WEIGHT" ""
+	bad_weights "$OWN" "$DISK "
+	bad_lines
+	devices "$1"
+	if type -P cgset cgget >"$TMP/tools"; then
+		check "$CGV: libcgroup sets and shows weights" libcgroup
+	else
+		skip "$CGV: libcgroup sets and shows weights" "it is not there"
+	fi
+	put "$OWN" "$DISK 77"
+}
+
+v1() {
+	local value
+	mount_cgroup v1
+	group g
+	WEIGHT=$CG/g/blkio.weight OWN=${WEIGHT}_device PRE='' MIN=10 MAX=1000 DFL=500 RANGE=ERANGE
+	both nb2
+	own_takes "$DISK 0\\n" 0
+	own_takes "$DISK 0" 0
+	for value in "default 50" "$DISK 50"; do refused EINVAL "$WEIGHT" "$value"; done
+	for value in "default 50" 50; do refused EINVAL "$OWN" "$value"; done
+	# the root group has the files too
+	taken "$CG/blkio.weight" 300 300
+	taken "$CG/blkio.weight" 500 500
+	taken "$CG/blkio.weight_device" "$DISK 70" "$DISK 70"
+	taken "$CG/blkio.weight_device" "$DISK 0" ""
+	umount_cgroup
+}
+
+# io_stat PATTERN: what follows mainline's keys in the line of DEV
+io_stat() { cat "$CG/s/io.stat"; grep -Eqx "$(devno "$DEV") .* dios=0$1" "$CG/s/io.stat"; }
+weighs() { io_stat " weight=$1 share_ppm=[0-9]+ got_ppm=[0-9]+ inflight=0 share_waits=0 share_wait_usec=0"; }
+
+io_stats() {
+	local i
+	group s
+	DEV=/dev/nb0
+	read_some s
+	check "v2: io.stat has no further keys without weights" io_stat ""
+	weight s 300
+	null_dev nb3
+	# it learns of weights soon after it is used
+	for ((i = 0; i < 50; i++)); do
+		read_some s
+		! weighs 300 >"$TMP/seen" || break
+	done
+	check "v2: io.stat has the group's weight" weighs 300
+	weight s 70 "$DEV"
+	check "v2: io.stat has that on the device if there is one" weighs 70
+	weight s 200
+	check "v2: io.stat has it still when the group's changes" weighs 70
+	weight s default "$DEV"
+	check "v2: io.stat has the group's again" weighs 200
+	weight s 100
+	null_off nb3
+}
+
+v2() {
+	mount_cgroup v2
+	group g
+	WEIGHT=$CG/g/io.weight OWN=$WEIGHT PRE="default " MIN=1 MAX=10000 DFL=100 RANGE=EINVAL
+	check "v2: the root group has no weight" test ! -e "$CG/io.weight"
+	io_stats
+	both nb4
+	bad_weights "$WEIGHT" "default "
+	own_takes "default 10000" 10000 "$DISK 77"
+	own_takes "default   1\\n" 1 "$DISK 77"
+}
+
+plan $((2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30))
+odd_devices
+v1
+v2

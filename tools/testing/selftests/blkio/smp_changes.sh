@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154 # from the library
+# Sourced by tests that change everything around a load while it runs, after
+# smp_lib.sh. SECONDS_EACH (3) is how long each kind of change goes on.
+SECONDS_EACH=${SECONDS_EACH:-3}
+PART=$((8 * MiB))
+
+# Each of these is one change. They fork as little as they can: pick leaves its
+# choice in REPLY.
+pick() { shift $((RANDOM % $#)); REPLY=$1; }
+some_rate() { pick max 1048576 262144 8388608 1073741824 9223372036854775807; }
+some_iops() { pick max 200 1000 50 100000 4294967296; }
+
+# set GROUP KEY VALUE: one limit
+set_limit() {
+	if [ "$CGV" = v2 ]; then
+		echo "$NUMBER $2=$3" >"$CG/$1/io.max"
+	else
+		echo "$NUMBER ${3/max/0}" >"$CG/$1/blkio.throttle.${V1[$2]}_device"
+	fi
+}
+declare -A V1=([rbps]=read_bps [wbps]=write_bps [riops]=read_iops [wiops]=write_iops)
+
+rules() {
+	local name key
+	pick "$@"
+	name=$REPLY
+	for key in rbps wbps riops wiops; do
+		case $key in *bps) some_rate ;; *) some_iops ;; esac
+		set_limit "$name" $key "$REPLY"
+	done
+	pick rbps wbps riops wiops
+	set_limit "$name" "$REPLY" max
+}
+
+elevator() {
+	pick none mq-deadline kyber bfq
+	echo "$REPLY" >"/sys/block/$DISK/queue/scheduler"
+}
+
+queue() {
+	pick "nr_requests 16" "nr_requests 64" "nr_requests 128" "max_sectors_kb 4" "max_sectors_kb 64" \
+		"max_sectors_kb 512" "nomerges 0" "nomerges 2" "rq_affinity 2" "rq_affinity 0" "rotational 1" \
+		"rotational 0" "iostats 0" "iostats 1" "write_cache write back" "write_cache write through"
+	echo "${REPLY#* }" >"/sys/block/$DISK/queue/${REPLY%% *}"
+}
+
+hw_queues() {
+	pick 1 2
+	echo "$REPLY" >"$NULLB/$DISK/submit_queues"
+}
+
+groups() {
+	local name=${1}tmp
+	mkdir "$CG/$name"
+	pick 4194304 max 262144
+	set_limit "$name" rbps "$REPLY"
+	set_limit "$name" wiops 500
+	(in_group "$name" tmp dd if="$DEV" of=/dev/null bs=16k count=8 iflag=direct status=none)
+	rmdir "$CG/$name"
+}
+
+migrate() {
+	local name
+	for name in $LOADS; do
+		pick "$@"
+		cat "$TMP/$name.pid" >"$CG/$REPLY/cgroup.procs"
+	done
+}
+
+cpus() {
+	local name
+	for name in $LOADS; do
+		pick 1 2 3
+		taskset -ap "$REPLY" "$(cat "$TMP/$name.pid")" >/dev/null
+	done
+}
+
+reset() {
+	pick "$@"
+	echo 1 >"$CG/$REPLY/blkio.reset_stats"
+}
+
+look() {
+	pick "$@"
+	cat "$CG/$REPLY"/{io.max,io.stat,blkio.throttle.*} "/sys/kernel/debug/block/$DISK/ioband/groups" 2>/dev/null || true
+}
+
+# change_weight GROUP...: of one of them, for all devices or this one
+change_weight() {
+	local name value file=io.weight
+	pick "$@"
+	name=$REPLY
+	[ "$CGV" = v2 ] || file=blkio.weight
+	pick 10 100 500 1000 default
+	value=$REPLY
+	pick "" "$NUMBER "
+	if [ "$CGV" = v1 ]; then
+		[ -z "$REPLY" ] || file+=_device
+		[ -n "$REPLY" ] || value=${value/default/500}
+	fi
+	echo "$REPLY$value" >"$CG/$name/$file"
+}
+
+# churn FUNCTION ARGUMENT...: until the file $TMP/stop is there; a change may
+# find the device busy. The nap lets the clock go on where work takes no time.
+churn() {
+	local nr=0
+	until [ -e "$TMP/stop" ]; do
+		"$@" >/dev/null 2>>"$TMP/churn.err" && nr=$((nr + 1))
+		sleep 0.002
+	done
+	echo "$1: $nr changes"
+	[ "$nr" -gt 0 ]
+}
+
+# A load in each group given, of 4 to 256 KiB, each on its own part of the disk
+start_loads() {
+	local name i=0
+	LOADS=
+	for name; do
+		verify "$name" "load$i" -b $((4096 << (i * 2))) -d 16 -o $((i * PART)) -s $PART -S $((i + 1)) \
+			-w "$TMP/load$i.state" "$DEV"
+		LOADS+=" load$i"
+		i=$((i + 1))
+	done
+}
+
+all_written() {
+	local i=0 name
+	for name in $LOADS; do
+		written "$name" "$DEV" -b $((4096 << (i * 2))) -o $((i * PART)) -s $PART || return 1
+		i=$((i + 1))
+	done
+}
+
+lift_all() {
+	local name
+	for name; do cap "$name" "$DEV" rbps=max wbps=max riops=max wiops=max; done
+}
+
+churners_ended() {
+	ended "$@" || return 1
+	for name; do cat "$TMP/$name.out"; done
+}
+
+# scenario TEXT "GROUP..." CHURNER...: CHURNER is a function and its arguments
+scenario() {
+	local text=$1 where=$2 names=() churner
+	shift 2
+	rm -f "$TMP/stop"
+	# slow enough to leave the CPUs to those who change things
+	smp_null smpnull hw_queue_depth=16 completion_nsec=4000000
+	NUMBER=$(devno "$DEV")
+	# shellcheck disable=SC2086 # words
+	start_loads $where
+	for churner; do
+		# shellcheck disable=SC2086 # words
+		background "churn${#names[@]}" churn $churner
+		names+=("churn${#names[@]}")
+	done
+	sleep "$SECONDS_EACH"
+	touch "$TMP/stop"
+	check "$text: changes were made" churners_ended "${names[@]}"
+	find "$CG" -mindepth 1 -type d -name tmp -delete
+	# shellcheck disable=SC2086 # words
+	lift_all $ALL
+	# shellcheck disable=SC2086 # words
+	stop $LOADS
+	# shellcheck disable=SC2086 # words
+	check "$text: each I/O ended once, without an error" intact $LOADS
+	check "$text: nothing is held" wait_for held holds_none "$DISK"
+	check "$text: the data is right" all_written
+	null_end smpnull
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug qemu
+# timeout: 900
+# Weights come, go and change under load, with groups, tasks, caps, schedulers and disks:
+# each I/O ends once, all data is right, nothing waits in the end, groups can go.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+# shellcheck source=smp_changes.sh
+. "$HERE/smp_changes.sh"
+
+# queued DISK: bios that wait for their share or are in flight
+queued() {
+	sed -n 's/.*outstanding=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/$1/ioband/share"
+}
+nobody_waits() { [ "$(queued "$1")" = 0 ]; }
+
+# The disk goes at any moment of a load that shares it.
+remove_race() {
+	local i
+	group ra rb
+	for ((i = 1; i <= ${ROUNDS:-6}; i++)); do
+		smp_null smpnull hw_queue_depth=4
+		weight ra $((100 * i))
+		verify ra load0 -b 65536 -d 16 -o 0 -s $PART -S "$i" "$DEV"
+		verify rb load1 -b 4096 -d 64 -o $PART -s $PART -S "$i" "$DEV"
+		sleep "0.$((i % 10))"
+		null_off smpnull
+		conserved load0 load1 || return 1
+		null_end smpnull
+	done
+}
+
+# Weights above, limits below: a bio keeps its place above only while it is in flight.
+# md raid0 hands on the bio itself, dm a copy. Each piece of a big one meets IOPS.
+stacked() {
+	local i top
+	smp_null below1 hw_queue_depth=8 max_sectors=64
+	smp_null below2 hw_queue_depth=8 max_sectors=64
+	if [ "$1" = md ]; then
+		md_dev md9 raid0 /dev/below1 /dev/below2 || bail "no RAID0"
+		top=/dev/md9
+	else
+		dm_dev top "0 $(sectors /dev/below1) linear /dev/below1 0"
+		top=$DEV
+	fi
+	weight a 500
+	weight b 100
+	for i in 1 2; do
+		cap a "/dev/below$i" wbps=$((2 * MiB)) wiops=300 riops=1000
+		cap b "/dev/below$i" wiops=200
+	done
+	verify a load0 -b 262144 -d 8 -o 0 -s $PART -S 1 -w "$TMP/load0.state" "$top"
+	verify b load1 -b 131072 -d 16 -o $PART -s $PART -S 2 -w "$TMP/load1.state" "$top"
+	sleep "$SECONDS_EACH"
+	for i in 1 2; do
+		cap a "/dev/below$i" rbps=max wbps=max riops=max wiops=max
+		cap b "/dev/below$i" rbps=max wbps=max riops=max wiops=max
+	done
+	stop load0 load1
+	intact load0 load1 || return 1
+	for i in below1 below2 "${top##*/}"; do
+		wait_for "outstanding on $i" nobody_waits "$i" || return 1
+	done
+	written load0 "$top" -b 262144 -o 0 -s $PART && written load1 "$top" -b 131072 -o $PART -s $PART || return 1
+	if [ "$1" = md ]; then MDADM_NO_UDEV=1 mdadm --stop "$top"; else dmsetup --noudevsync remove --retry top; fi
+	null_end below1
+	null_end below2
+}
+
+plan $((5 * 4 + 5))
+leaks_begin
+
+mount_cgroup v2
+group a a/x a/y b b/z
+ALL="a a/x a/y b b/z"
+WHERE="a/x a/y b/z b/z"
+scenario "v2, weights" "$WHERE" "change_weight $ALL" "look $ALL"
+scenario "v2, weights and limits" "$WHERE" "change_weight $ALL" "rules $ALL" "queue"
+scenario "v2, weights, groups and tasks" "$WHERE" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus" "elevator"
+umount_cgroup
+mount_cgroup v2
+check "v2: the disk goes while it is shared" remove_race
+group a b
+check "weights on dm, limits below" stacked dm
+check "weights on md, limits below" stacked md
+umount_cgroup
+
+mount_cgroup v1
+group a b a/x
+ALL="a b a/x /"
+WHERE="a b a/x /"
+scenario "v1, weights" "$WHERE" "change_weight $ALL" "look $ALL"
+scenario "v1, weights, groups and tasks" "$WHERE" "change_weight $ALL" "rules a b" "groups a/" "migrate $ALL" "cpus" "elevator"
+umount_cgroup
+
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# timeout: 900
+# Four kinds of disk under each scheduler, and disks that are made of disks or have no
+# queue: shares and rate, without a setting.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+
+# kind NAME LEAST MOST SLOTS SIZE KEY=VALUE...: its depth is found within LEAST .. MOST
+kind() {
+	local name=$1 least=$2 most=$3 slots=$4 size=$5 elevator
+	shift 5
+	null_dev "$name" "$@"
+	for elevator in $ELEVATORS; do
+		echo "$elevator" >"/sys/block/$name/queue/scheduler"
+		compare "$name, $elevator" 5000 "$slots" "$WEIGHTS" -p rand -s "$size"
+		check "$name, $elevator: depth" in_range "$(depth_found "$DEV")" "$least" "$most"
+	done
+	null_off "$name"
+}
+
+mount_cgroup v2
+group a b c
+WEIGHTS="100 300 600"
+plan $((2 * 4 * 3 + 2 * 3 * 3))
+ELEVATORS="none mq-deadline kyber bfq"
+
+T=20
+kind onetag 1 1 0 4k completion_nsec=6600000 hw_queue_depth=1
+T=4
+kind serial 1 32 0 64k completion_nsec=100000 mbps=100
+# A hundred and three thousand times as slow as the real ones: in virtual time a look at
+# the clock takes 256 ns, and those of a burst are not to be what is measured. BFQ is
+# not for these: it idles for a share of its own, see ioband.rst.
+ELEVATORS="none mq-deadline kyber"
+T=8
+DEPTHS=(32 32 64)
+kind flash 60 64 64 4k completion_nsec=10000000
+T=12
+DEPTHS=(128 128 256)
+kind nvme 240 256 256 4k completion_nsec=30000000 hw_queue_depth=256

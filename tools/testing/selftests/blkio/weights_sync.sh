@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# timeout: 900
+# Weights and groups that are seldom seen waiting: readers that do one I/O after the
+# other beside one with 32, with and without a pause in between; I/Os of different
+# length; groups that come and go.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+
+ONE_TAG="completion_nsec=6600000 hw_queue_depth=1"
+SERIAL="completion_nsec=100000 mbps=100"
+NAMES=(reader other)
+DEPTHS=(1 32)
+
+# reader TEXT PERMILLE "WEIGHT..." OPTION...: shares within 2 points, PERMILLE of the rate
+reader() {
+	local text=$1 permille=$2 list=$3 before w
+	shift 3
+	read -ra w <<<"$list"
+	text+=" at ${w[0]}:${w[1]}"
+	weights 100 100
+	run "$@"
+	before=$(total)
+	weights "${w[@]}"
+	know "$DEV"
+	run "$@"
+	check "$text: shares" shared 20000 0 "${w[@]}"
+	check "$text: rate" as_fast "$permille" "$before"
+	# one I/O after the other: its mean latency is the time over their number
+	check "$text: the reader's mean latency is at most 1.33 of its fair one" \
+		test $(($(counted reader) * 133 * (w[0] + w[1]))) -ge $((before * 100 * w[0]))
+}
+
+readers() {
+	local weights
+	for weights in "600 100" "500 500" "100 600"; do
+		reader "$1" "$2" "$weights" "${@:3}"
+	done
+}
+
+# pausing SECONDS: the reader pauses after each I/O; who pauses for long is not waited for
+pausing() {
+	weights 300 100
+	know "$DEV"
+	start_soon
+	load reader reader -f "$DEV" -s 4k -p rand -t $T -i 2.5 -T "$1"
+	load other other -f "$DEV" -s 4k -p rand -t $T -i 2.5 -d 32 -S 2
+	wait_loads
+	echo "pause $1 s: reader $(counted reader), other $(counted other)"
+}
+waited_for() {
+	pausing 0.0004
+	# 0.4 of 7 ms are lost each time, and still it is 3 to 1
+	in_range $(($(counted reader) * 1000 / $(total))) 730 770
+}
+not_waited_for() {
+	pausing 0.002
+	# nothing is lost: 1 / 6.6 ms
+	in_range "$(total)" 2250 2290
+}
+
+# one that is away for a while: the other's I/Os in each 10 ms
+comes_and_goes() {
+	weights 300 100
+	know "$DEV"
+	start_soon
+	load other other -f "$DEV" -s 4k -p rand -d 8 -t 1 -i 0.01
+	load reader reader -f "$DEV" -s 4k -p rand -d 8 -t 0.3 -i 0.01 -S 2 -a $((START + 400000000))
+	wait_loads
+}
+mount_cgroup v2
+group reader other
+plan 26
+
+# shellcheck disable=SC2086 # words
+null_dev onetag $ONE_TAG
+T=20
+readers "one tag" 990 -s 4k -p rand
+check "a reader with a short pause is waited for" waited_for
+check "a reader with a long pause is not, and nothing is lost" not_waited_for
+# shellcheck disable=SC2086 # words
+null_dev serial $SERIAL
+T=8
+readers "serial" 925 -s 64k -p rand
+
+null_dev fast completion_nsec=100000 hw_queue_depth=1
+comes_and_goes
+check "alone: all" bins other 5 40 98 101
+check "10 ms after the other came: a quarter" bins other 41 70 23 27
+# in the second 10 ms the gate gets out of the way
+check "10 ms after it left: all again" bins other 71 99 93 101
+
+# mixed TEXT WEIGHT WEIGHT SIZE KEY=VALUE...: short ones at random against long ones in
+# order, at equal weights; what they should get by number, if that is even by time
+mixed() {
+	local text=$1 one=$2 two=$3 size=$4
+	shift 4
+	null_dev "mixed$size$one" "$@"
+	know "$DEV"
+	start_soon
+	load reader reader -f "$DEV" -s 4k -p rand -d 32 -t $T -i 1
+	load other other -f "$DEV" -s "$size" -d 32 -t $T -i 1 -S 2
+	wait_loads
+	check "$text" shared 50000 0 "$one" "$two"
+}
+
+DEPTHS=(32 32)
+weights 500 500
+mixed "4 KiB against 64 KiB, each as long in the device" 1 1 64k completion_nsec=1000000 hw_queue_depth=1
+mixed "the same, 16 at a time" 100 100 64k completion_nsec=1000000 hw_queue_depth=16
+mixed "4 KiB against 128 KiB, which are two for this disk" 2 1 128k completion_nsec=1000000 hw_queue_depth=1
