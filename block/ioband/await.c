@@ -105,13 +105,13 @@ u64 ioband_lag(struct ioband_grp *grp, const struct bio *bio)
 }
 
 /* It was to come back by now.  It has to show again how quick it is. */
-static void ioband_in_vain(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+static void ioband_in_vain(struct ioband_dev *dev, struct ioband_grp *grp)
 {
 	grp->share.nr_think = 0;
 	grp->share.nr_back = 0;
 	ioband_set_sync(&dev->share, grp, false);
 	if (grp->share.where == IOBAND_AWAITED)
-		ioband_move(dev, grp, IOBAND_AWAY, now);
+		ioband_move(dev, grp, IOBAND_AWAY);
 }
 
 /* The first of those who come back at once, and did not fail to. */
@@ -126,7 +126,7 @@ static struct ioband_grp *ioband_first_sync(struct ioband_dev *dev, s64 now)
 		if (now < g->grace ||
 		    (g->infl && (!g->nr_back || ioband_is_serial(sh))))
 			break;
-		ioband_in_vain(dev, grp, now);
+		ioband_in_vain(dev, grp);
 	}
 	return grp;
 }
@@ -145,7 +145,7 @@ void ioband_expire_awaited(struct ioband_dev *dev, s64 now)
 
 		next = rb_next(node);
 		if (grp->share.where == IOBAND_AWAITED && now >= grp->share.grace)
-			ioband_in_vain(dev, grp, now);
+			ioband_in_vain(dev, grp);
 	}
 }
 
@@ -286,5 +286,5 @@ void ioband_got_back(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 	if (!sync)
 		g->nr_back = min(g->nr_back, 1U);
 	if (!g->infl)
-		ioband_move(dev, grp, sync ? IOBAND_AWAITED : IOBAND_AWAY, now);
+		ioband_move(dev, grp, sync ? IOBAND_AWAITED : IOBAND_AWAY);
 }

@@ -138,14 +138,11 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 	return 0;
 }
 
-static void ioband_solo_done(struct ioband_dev *dev)
+/* The last of those that were alone, perhaps: somebody waits for that. */
+static noinline void ioband_drained(struct ioband_dev *dev)
 {
 	s64 now;
 
-	this_cpu_dec(*dev->solo_infl);
-	smp_mb();	/* with ioband_uncounted(), I9 */
-	if (likely(!READ_ONCE(dev->share.draining)))
-		return;
 	guard(spinlock_irqsave)(&dev->lock);
 	if (dev->dead)
 		return;
@@ -154,20 +151,37 @@ static void ioband_solo_done(struct ioband_dev *dev)
 	ioband_kick(dev, now);
 }
 
-static void ioband_uncarry(struct bio *bio, bool completed)
+static void ioband_solo_done(struct ioband_grp *grp)
+{
+	struct ioband_dev *dev = grp->dev;
+
+	this_cpu_dec(*dev->solo_infl);
+	smp_mb();	/* with ioband_uncounted(), I9 */
+	if (unlikely(READ_ONCE(dev->share.draining)))
+		ioband_drained(dev);
+	if (ioband_solo_needs_ref(dev->q))
+		blkg_put(pd_to_blkg(&grp->pd));
+}
+
+static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio,
+					 unsigned int size, bool completed)
+{
+	scoped_guard(spinlock_irqsave, &grp->dev->lock)
+		ioband_share_done(grp, bio, size, completed);
+	blkg_put(pd_to_blkg(&grp->pd));
+}
+
+static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 {
 	unsigned int size = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
 	struct ioband_grp *grp =
 		(struct ioband_grp *)(uintptr_t)(bio->bi_iocost_cost - size);
 
 	bio->bi_iocost_cost = 0;
-	if (size == IOBAND_CARRY_SOLO) {
-		ioband_solo_done(grp->dev);
-	} else {
-		guard(spinlock_irqsave)(&grp->dev->lock);
-		ioband_share_done(grp, bio, size, completed);
-	}
-	blkg_put(pd_to_blkg(&grp->pd));
+	if (size == IOBAND_CARRY_SOLO)
+		ioband_solo_done(grp);
+	else
+		ioband_counted_done(grp, bio, size, completed);
 }
 
 /* See ioband_done_bio(). */

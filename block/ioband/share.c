@@ -39,12 +39,11 @@ static bool ioband_before_node(struct rb_node *a, const struct rb_node *b)
  * @dev:	its device
  * @grp:	the group, whose tag may change while it is away or awaited
  * @where:	where it belongs now
- * @now:	ns
  *
  * Context: dev->lock held.
  */
 void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
-		 enum ioband_where where, s64 now)
+		 enum ioband_where where)
 {
 	struct ioband_sharer *sh = &dev->share;
 	struct ioband_share *g = &grp->share;
@@ -62,7 +61,7 @@ void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
 	if (g->where == IOBAND_AWAY && where != IOBAND_AWAY)
 		ioband_share_activate(grp);
 	else if (g->where != IOBAND_AWAY && where == IOBAND_AWAY)
-		ioband_share_deactivate(grp, now);
+		ioband_share_deactivate(grp);
 	g->where = where;
 }
 
@@ -188,7 +187,8 @@ static bool ioband_is_full(struct ioband_dev *dev)
 /* Nobody else is there to wait for, so all it takes is to know that it is there. */
 static void ioband_carry_solo(struct ioband_grp *grp, struct bio *bio)
 {
-	blkg_get(pd_to_blkg(&grp->pd));
+	if (ioband_solo_needs_ref(grp->dev->q))
+		blkg_get(pd_to_blkg(&grp->pd));
 	this_cpu_inc(*grp->dev->solo_infl);
 	bio->bi_iocost_cost = (uintptr_t)grp | IOBAND_CARRY_SOLO;
 }
@@ -259,21 +259,24 @@ static void ioband_arrive(struct ioband_dev *dev, struct ioband_grp *grp,
 		g->tag = from;	/* an old tag may seem to be ahead */
 	ioband_unawait(sh, grp);
 	if (g->where == IOBAND_FLYING)
-		ioband_move(dev, grp, IOBAND_AWAITED, now);
+		ioband_move(dev, grp, IOBAND_AWAITED);
 	g->tag = ioband_tag_max(g->tag, from);
-	ioband_move(dev, grp, IOBAND_QUEUED, now);
+	ioband_move(dev, grp, IOBAND_QUEUED);
 }
 
 /* Alone for long enough?  Then it needs nobody to count its bios. */
 static void ioband_try_solo(struct ioband_sharer *sh, struct ioband_grp *grp,
 			    s64 now)
 {
+	/* the first of all is alone at once */
+	if (sh->latest != grp && sh->latest)
+		sh->alone_since = now;
+	sh->latest = grp;
 	if (sh->solo && sh->solo != grp) {
 		WRITE_ONCE(sh->solo, NULL);
 		WRITE_ONCE(sh->draining, true);
-		sh->alone_since = now;
-	} else if (!sh->solo && sh->nr_active == 1 && !grp->offline &&
-		 grp->share.where != IOBAND_AWAY &&
+	} else if (!sh->solo && !grp->offline &&
+		 sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
 		 now - sh->alone_since > IOBAND_SOLO_NS) {
 		WRITE_ONCE(sh->draining, false);
 		WRITE_ONCE(sh->solo, grp);
@@ -314,6 +317,23 @@ static bool ioband_has_weights(const struct ioband_dev *dev)
 	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
 }
 
+/* Whatever is not the common case. */
+static noinline bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
+{
+	struct ioband_dev *dev = grp->dev;
+	bool must_pass;
+
+	if (bdev_is_zoned(bio->bi_bdev))
+		return false;
+
+	must_pass = ioband_must_pass(bio);
+	/* who polls does not have to; who stops to would keep its place */
+	if (bio->bi_opf & REQ_POLLED)
+		bio_clear_polled(bio);
+	guard(spinlock_irqsave)(&dev->lock);
+	return !dev->dead && ioband_share_locked(grp, bio, must_pass);
+}
+
 /**
  * ioband_share - pass a bio through the share gate of its device
  * @bio:	a bio that its caps let go
@@ -325,7 +345,6 @@ bool ioband_share(struct bio *bio)
 {
 	struct ioband_grp *grp;
 	struct ioband_dev *dev;
-	bool must_pass;
 
 	/* the rest of a split: its first part waited for both */
 	if (ioband_is_carried(bio) || !bio_sectors(bio))
@@ -334,30 +353,26 @@ bool ioband_share(struct bio *bio)
 	 * See ioband_cap().  A device that is not ready may still fail to become so,
 	 * and take its groups with it; one that is stays while bios have its blkgs.
 	 */
-	scoped_guard(preempt) {
-		grp = blkg_to_grp(bio->bi_blkg);
-		/* pairs with ioband_pd_init() */
-		dev = grp ? smp_load_acquire(&grp->dev) : NULL;
-		if (dev && (!READ_ONCE(dev->ready) || !ioband_has_weights(dev)))
-			return false;
-		if (dev && READ_ONCE(dev->share.solo) == grp) {
-			ioband_carry_solo(grp, bio);
-			return false;
-		}
-	}
+	preempt_disable();
+	grp = blkg_to_grp(bio->bi_blkg);
+	/* pairs with ioband_pd_init() */
+	dev = grp ? smp_load_acquire(&grp->dev) : NULL;
 	if (unlikely(!dev)) {
+		preempt_enable();
 		ioband_want(bio->bi_bdev->bd_disk);
 		return false;
 	}
-	if (bdev_is_zoned(bio->bi_bdev))
+	if (likely(READ_ONCE(dev->share.solo) == grp)) {
+		ioband_carry_solo(grp, bio);
+		preempt_enable();
 		return false;
-
-	must_pass = ioband_must_pass(bio);
-	/* who polls does not have to; who stops to would keep its place */
-	if (bio->bi_opf & REQ_POLLED)
-		bio_clear_polled(bio);
-	guard(spinlock_irqsave)(&dev->lock);
-	return !dev->dead && ioband_share_locked(grp, bio, must_pass);
+	}
+	if (!READ_ONCE(dev->ready) || !ioband_has_weights(dev)) {
+		preempt_enable();
+		return false;
+	}
+	preempt_enable();
+	return ioband_share_slow(grp, bio);
 }
 
 /**
@@ -373,7 +388,7 @@ void ioband_share_init(struct ioband_dev *dev)
 	sh->flying = RB_ROOT_CACHED;
 	sh->sync = RB_ROOT_CACHED;
 	sh->timer.kind = IOBAND_GRACE;
-	/* the first is alone at once */
+	sh->gen = 1;	/* no group has its inverse */
 	sh->alone_since = now - 2 * IOBAND_SOLO_NS;
 	sh->idle_since = now;
 	sh->bdp_start = now;
@@ -400,7 +415,7 @@ void ioband_share_removed(struct ioband_grp *grp)
 	if (grp->share.where != IOBAND_AWAITED)
 		return;
 	ioband_unawait(sh, grp);
-	ioband_move(grp->dev, grp, IOBAND_AWAY, ktime_get_ns());
+	ioband_move(grp->dev, grp, IOBAND_AWAY);
 	ioband_share_pump(grp->dev, ktime_get_ns());
 	ioband_kick(grp->dev, ktime_get_ns());
 }
@@ -420,7 +435,6 @@ void ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios)
 	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
 		sh->outstanding -= bio_list_size(&grp->share.fifo);
 		bio_list_merge_init(bios, &grp->share.fifo);
-		ioband_move(dev, grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY,
-			    ktime_get_ns());
+		ioband_move(dev, grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY);
 	}
 }

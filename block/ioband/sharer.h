@@ -24,6 +24,7 @@
  */
 
 #include <linux/bio.h>
+#include <linux/blkdev.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
@@ -81,7 +82,8 @@ struct ioband_sharer {
 	struct rb_root_cached	sync;		/* who comes back at once */
 	struct ioband_grp	*solo;		/* alone for a while: passes by */
 	bool			draining;	/* it was: see ioband_uncounted() */
-	s64			alone_since;
+	struct ioband_grp	*latest;	/* to come here; only compared */
+	s64			alone_since;	/* only it has come */
 
 	u64			vtime;		/* ns << 8, as tags */
 	u64			vstep;		/* its average step */
@@ -117,6 +119,15 @@ struct ioband_sharer {
 #define IOBAND_CARRY_MASK	7
 #define IOBAND_CARRY_SOLO	7
 
+/*
+ * No bio of blk-mq is remapped below us: its own reference on the blkg does for it.
+ * The others carry one more.
+ */
+static inline bool ioband_solo_needs_ref(struct request_queue *q)
+{
+	return !queue_is_mq(q);
+}
+
 /* Has the share gate let a bio go that is not held?  I7 */
 static inline bool ioband_is_carried(const struct bio *bio)
 {
@@ -133,7 +144,7 @@ struct ioband_blkcg {
 bool ioband_share(struct bio *bio);
 u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
 void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
-		 enum ioband_where where, s64 now);
+		 enum ioband_where where);
 void ioband_share_pump(struct ioband_dev *dev, s64 now);
 void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
@@ -162,7 +173,7 @@ u32 ioband_default_weight(void);
 u64 ioband_share_inverse(struct ioband_grp *grp);
 u64 ioband_share_part(struct ioband_grp *grp);
 void ioband_share_activate(struct ioband_grp *grp);
-void ioband_share_deactivate(struct ioband_grp *grp, s64 now);
+void ioband_share_deactivate(struct ioband_grp *grp);
 void ioband_weight_online(struct ioband_grp *grp);
 void ioband_weight_offline(struct ioband_grp *grp);
 void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight);

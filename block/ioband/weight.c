@@ -112,6 +112,13 @@ u64 ioband_share_part(struct ioband_grp *grp)
 	return div64_u64((u64)USEC_PER_SEC << IOBAND_INV_SHIFT, inv);
 }
 
+/* Others than the one that came or left are active in @grp: see their inverses. */
+static void ioband_sum_changed(struct ioband_grp *grp)
+{
+	if (ioband_above(grp))
+		grp->dev->share.gen++;
+}
+
 /**
  * ioband_share_activate - a group takes part
  * @grp:	the group
@@ -124,11 +131,12 @@ void ioband_share_activate(struct ioband_grp *grp)
 
 	grp->share.leaf = weight;
 	grp->dev->share.nr_active++;
-	grp->dev->share.gen++;
 	for (; grp; grp = ioband_above(grp)) {
 		grp->share.active_sum += weight;
-		if (grp->share.nr_active++)
+		if (grp->share.nr_active++) {
+			ioband_sum_changed(grp);
 			break;
+		}
 		weight = grp->share.weight;
 	}
 }
@@ -136,21 +144,20 @@ void ioband_share_activate(struct ioband_grp *grp)
 /**
  * ioband_share_deactivate - undo ioband_share_activate()
  * @grp:	the group
- * @now:	ns
  *
  * Context: dev->lock held.
  */
-void ioband_share_deactivate(struct ioband_grp *grp, s64 now)
+void ioband_share_deactivate(struct ioband_grp *grp)
 {
 	u32 weight = grp->share.leaf;
 
-	if (--grp->dev->share.nr_active == 1)
-		grp->dev->share.alone_since = now;
-	grp->dev->share.gen++;
+	grp->dev->share.nr_active--;
 	for (; grp; grp = ioband_above(grp)) {
 		grp->share.active_sum -= weight;
-		if (--grp->share.nr_active)
+		if (--grp->share.nr_active) {
+			ioband_sum_changed(grp);
 			break;
+		}
 		weight = grp->share.weight;
 	}
 }
