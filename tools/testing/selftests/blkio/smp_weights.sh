@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 900
 # Weights come, go and change under load, with groups, tasks, caps, schedulers and disks:
 # each I/O ends once, all data is right, nothing waits in the end, groups can go.
