@@ -78,8 +78,10 @@ mount_cgroup() {
 	mkdir -p "$CG"
 	if [ "$1" = v1 ]; then
 		# it is free when the last group of the other hierarchy has gone
-		for ((i = 0; i < 300; i++)); do
+		for ((i = 0; i < 600; i++)); do
 			! mount -t cgroup -o blkio none "$CG" 2>/dev/null || break
+			# caches hold on to groups as well
+			((i % 10)) || echo 3 >/proc/sys/vm/drop_caches
 			sleep 0.1
 		done
 		mountpoint -q "$CG" || skip_all "the blkio controller is not free for cgroup v1"
