@@ -320,8 +320,8 @@ static __always_inline bool ioband_cap(struct bio *bio)
 
 	/*
 	 * Also an RCU read side: a group whose activation fails is freed with
-	 * its blkg still there.  That one never had a gate nor was removed, so
-	 * from then on the reference on the blkg is enough.
+	 * its blkg still there.  That one never had a gate, so from then on the
+	 * reference on the blkg is enough; see ioband_is_ready() for others.
 	 */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
@@ -330,8 +330,11 @@ static __always_inline bool ioband_cap(struct bio *bio)
 		goto pass;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
 		ioband_account(grp->stat, bio, bytes);
-	if (unlikely(READ_ONCE(grp->careful)))
-		goto slow;
+	if (unlikely(READ_ONCE(grp->careful))) {
+		if (ioband_is_ready(grp))
+			goto slow;
+		goto pass;
+	}
 	/* pairs with __ioband_link() */
 	lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
 	if (!lim)

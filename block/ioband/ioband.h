@@ -187,6 +187,18 @@ static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
 }
 
 /*
+ * A device that is not ready may still fail to become so, and take its groups with
+ * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.
+ * Pairs with ioband_pd_init().
+ */
+static inline bool ioband_is_ready(struct ioband_grp *grp)
+{
+	struct ioband_dev *dev = smp_load_acquire(&grp->dev);
+
+	return dev && READ_ONCE(dev->ready);
+}
+
+/*
  * The group whose limits bind this one too: on the default hierarchy its parent
  * if that has our data yet, on v1 none.
  */

@@ -116,13 +116,12 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 static void ioband_pd_init(struct blkg_policy_data *pd)
 {
 	struct request_queue *q = pd_to_blkg(pd)->q;
-
 	struct ioband_grp *grp = pd_to_grp(pd);
 
 	grp->careful = blk_queue_is_zoned(q);
 	ioband_weight_init(grp);
 	ioband_dev_get(q->ioband);
-	/* pairs with ioband_share() */
+	/* pairs with ioband_is_ready() */
 	smp_store_release(&grp->dev, q->ioband);
 }
 

@@ -349,30 +349,22 @@ bool ioband_share(struct bio *bio)
 	/* the rest of a split: its first part waited for both */
 	if (ioband_is_carried(bio) || !bio_sectors(bio))
 		return false;
-	/*
-	 * See ioband_cap().  A device that is not ready may still fail to become so,
-	 * and take its groups with it; one that is stays while bios have its blkgs.
-	 */
+	/* an RCU read side: see ioband_is_ready() */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
-	/* pairs with ioband_pd_init() */
-	dev = grp ? smp_load_acquire(&grp->dev) : NULL;
-	if (unlikely(!dev)) {
+	if (unlikely(!grp || !ioband_is_ready(grp))) {
 		preempt_enable();
 		ioband_want(bio->bi_bdev->bd_disk);
 		return false;
 	}
+	dev = grp->dev;
 	if (likely(READ_ONCE(dev->share.solo) == grp)) {
 		ioband_carry_solo(grp, bio);
 		preempt_enable();
 		return false;
 	}
-	if (!READ_ONCE(dev->ready) || !ioband_has_weights(dev)) {
-		preempt_enable();
-		return false;
-	}
 	preempt_enable();
-	return ioband_share_slow(grp, bio);
+	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
 }
 
 /**
