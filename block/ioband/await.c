@@ -38,10 +38,6 @@
 #define IOBAND_LAG_MAX		BIT_ULL(54)
 /* Completions that a think time is known from. */
 #define IOBAND_MIN_THINK	4
-static struct ioband_grp *flying_to_grp(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct ioband_grp, share.node);
-}
 
 static struct ioband_grp *sync_to_grp(struct rb_node *node)
 {
@@ -193,7 +189,7 @@ static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
 /* Has @next run too far ahead of somebody with all it wants in flight? */
 static bool ioband_leads(struct ioband_sharer *sh, struct ioband_grp *next)
 {
-	struct ioband_grp *grp = flying_to_grp(rb_first_cached(&sh->flying));
+	struct ioband_grp *grp = node_to_grp(rb_first_cached(&sh->flying));
 
 	return grp && ((u64)(sh->infl + 1) << 10) > 2 * sh->bdp &&
 	       ioband_tag_before(grp->share.tag +

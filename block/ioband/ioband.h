@@ -186,6 +186,12 @@ static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
 	return pd_to_grp(blkg_to_pd(blkg, &blkcg_policy_ioband));
 }
 
+/* of sharer->queued or ->flying */
+static inline struct ioband_grp *node_to_grp(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct ioband_grp, share.node);
+}
+
 /*
  * A device that is not ready may still fail to become so, and take its groups with
  * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.

@@ -22,7 +22,7 @@ static void ioband_want_workfn(struct work_struct *work)
 	unsigned int memflags;
 	int ret;
 
-	/* as in ioband_write() */
+	/* as in ioband_write_line() */
 	memflags = memalloc_noio_save();
 	scoped_guard(mutex, &disk->queue->rq_qos_mutex)
 		ret = ioband_activate(disk);

@@ -6,15 +6,15 @@
  * needs to be busy, see depth.h; then the group with the least start tag goes first,
  * see share.h.  Unless await.c knows somebody who is worth waiting for.
  *
- * Where only one group is active there is nothing to share: its bios pass at once,
- * and after a while they are not even counted.
+ * Where only one group is active there is nothing to share: after a while its bios
+ * pass without the lock, and are only counted.
  */
 #include <linux/ktime.h>
 #include <trace/events/ioband.h>
 
 #include "ioband.h"
 
-/* A group is alone once nobody else was active for this long. */
+/* A group is alone once all I/O for this long was its own. */
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 /* What one hold of dev->lock sends at most. */
 #define IOBAND_SHARE_QUANTUM	64
@@ -22,11 +22,6 @@
 #define IOBAND_FORGET_NS	NSEC_PER_SEC
 /* Device time that is owed at most for bios that had to pass. */
 #define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
-
-static struct ioband_grp *node_to_grp(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct ioband_grp, share.node);
-}
 
 static bool ioband_before_node(struct rb_node *a, const struct rb_node *b)
 {
@@ -277,8 +272,8 @@ static void ioband_try_solo(struct ioband_sharer *sh, struct ioband_grp *grp,
 		WRITE_ONCE(sh->draining, true);
 	} else if (!sh->solo && !grp->offline &&
 		 sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
-		 now - sh->alone_since > IOBAND_SOLO_NS) {
-		WRITE_ONCE(sh->draining, false);
+		 now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(grp->dev)) {
+		/* of the last that was, nothing is in flight any more */
 		WRITE_ONCE(sh->solo, grp);
 	}
 }

@@ -13,7 +13,9 @@
  *
  *  I7	A bio that the share gate has let go and not seen back carries its group in
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
- *	remapped to, the group gets it back, once.
+ *	remapped to, the group gets it back, once.  One that its group sent while it
+ *	was alone does with the bio's own reference where no bio is remapped, see
+ *	ioband_solo_needs_ref().
  *  I8	A group is in sharer->queued exactly while its fifo there is not empty, in
  *	->flying while it is empty and something is in flight.  It counts among the
  *	active ones of all groups above while in either, and in its grace.

@@ -59,10 +59,9 @@ static struct ioband_grp *ioband_above(struct ioband_grp *grp)
 }
 
 /* What a group's own I/O counts with: the root's weight is for that alone. */
-static u32 ioband_leaf_weight(const struct ioband_grp *grp)
+static u32 ioband_leaf_weight(struct ioband_grp *grp)
 {
-	return pd_to_blkg((struct blkg_policy_data *)&grp->pd)->parent ?
-		ioband_default_weight() : grp->share.weight;
+	return pd_to_blkg(&grp->pd)->parent ? ioband_default_weight() : grp->share.weight;
 }
 
 /**

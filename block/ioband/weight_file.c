@@ -3,8 +3,6 @@
  * The files of weights: blkio.weight and blkio.weight_device, io.weight.
  */
 #include <linux/blkdev.h>
-#include <linux/kstrtox.h>
-#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 
@@ -110,7 +108,7 @@ ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
 	size_t len;
 	int ret;
 
-	if (strchr(buf, ':') ? v2 || of_cft(of)->private : 0)
+	if (strchr(buf, ':') && (v2 || of_cft(of)->private))
 		return ioband_write_own(blkcg, buf) ?: nbytes;
 	if (!v2 && of_cft(of)->private)
 		return -EINVAL;
