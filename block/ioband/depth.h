@@ -39,6 +39,8 @@
 #define IOBAND_WINDOW_MIN	4
 #define IOBAND_WINDOW_MAX	16
 #define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
+/* Of fewer than this, one less may be a lot less. */
+#define IOBAND_KNEE_FEW		8
 /* windows between two probes */
 #define IOBAND_HOLD_WINDOWS	24
 
@@ -292,6 +294,9 @@ static inline unsigned int ioband_knee_probe(struct ioband_knee *k,
 		depth = min(limit, cur + max(1U, cur / 8));
 		break;
 	default:
+		/* one of a few less is no small step: only where it should cost nothing */
+		if (!slack && cur < IOBAND_KNEE_FEW)
+			return cur;
 		depth = cur - min(cur, max(1U, cur / (slack ? 2 : 16)));
 	}
 	/* deeper shows nothing if the depth is no limit, less if there is one group */
@@ -371,6 +376,8 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 			k->bad = k->depth;
 		return ioband_knee_bisect(k, s->outstanding);
 	case IOBAND_HOLD:
+		/* it takes fewer than it did */
+		k->good = min(k->good, limit);
 		if (s->limited && s->outstanding > 2 * k->outstanding &&
 		    k->outstanding < max(32U, 2 * k->good)) {
 			k->bad = 0;
