@@ -113,15 +113,15 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 		"ramp", "ramp", "bisect", "hold", "probe", "return",
 	};
 	struct request_queue *q = sf->private;
-	struct ioband_sharer *sh;
-
 	/* the device goes after its debugfs directory */
-	guard(spinlock_irq)(&q->ioband->lock);
-	sh = &q->ioband->share;
+	struct ioband_dev *dev = q->ioband;
+	struct ioband_sharer *sh = &dev->share;
+
+	guard(spinlock_irq)(&dev->lock);
 	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u active=%u%s gap_ns=%lld\n",
 		   sh->knee.depth, phases[sh->knee.phase], sh->bdp >> 10,
 		   (sh->bdp & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
-		   sh->nr_active, sh->solo ? " solo" : "", sh->gap);
+		   sh->nr_active, dev->solo ? " solo" : dev->open ? " open" : "", sh->gap);
 	for (int rw = READ; rw <= WRITE; rw++) {
 		for (int size = 0; size < IOBAND_SIZES; size++) {
 			struct ioband_class *class = &sh->class[rw][size];

@@ -314,12 +314,12 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	dev = kzalloc_node(sizeof(*dev), GFP_KERNEL, disk->queue->node);
 	if (!dev)
 		return NULL;
-	dev->solo_infl = alloc_percpu(long);
-	if (!dev->solo_infl)
+	dev->passed = alloc_percpu(struct ioband_passed);
+	if (!dev->passed)
 		goto free_dev;
 	dev->out = alloc_percpu(struct ioband_out);
 	if (!dev->out)
-		goto free_solo;
+		goto free_passed;
 	dev->wq = alloc_workqueue("ioband/%s", WQ_MEM_RECLAIM | WQ_PERCPU, 0,
 				  disk->disk_name);
 	if (!dev->wq)
@@ -350,8 +350,8 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 
 free_out:
 	free_percpu(dev->out);
-free_solo:
-	free_percpu(dev->solo_infl);
+free_passed:
+	free_percpu(dev->passed);
 free_dev:
 	kfree(dev);
 	return NULL;
@@ -361,7 +361,7 @@ static void ioband_dev_release(struct kref *ref)
 {
 	struct ioband_dev *dev = container_of(ref, struct ioband_dev, ref);
 
-	free_percpu(dev->solo_infl);
+	free_percpu(dev->passed);
 	kfree(dev);
 }
 

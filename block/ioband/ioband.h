@@ -143,6 +143,12 @@ struct ioband_out {
 	struct work_struct	work;
 };
 
+/* per CPU and device: bios that passed the share gate without its lock */
+struct ioband_passed {
+	long			infl;	/* by where they came and where they ended */
+	unsigned int		nr;	/* see IOBAND_LOOK */
+};
+
 /* per device that has or had a rule */
 struct ioband_dev {
 	struct gendisk		*disk;
@@ -153,9 +159,15 @@ struct ioband_dev {
 
 	struct kref		ref;	/* one is the disk's, one each group's */
 	bool			ready;	/* all its groups are there */
-	long __percpu		*solo_infl;	/* see IOBAND_CARRY_SOLO */
 
-	spinlock_t		lock;	/* of what follows, and of what waits */
+	/* who need not wait, see bypass.c: read by all, changes under the lock */
+	struct ioband_grp	*solo;	/* alone for a while: passes */
+	unsigned int		open;	/* all pass: in flight on a CPU, 0 for none */
+	bool			draining;	/* see ioband_uncounted() */
+	struct ioband_passed __percpu *passed;
+
+	/* of what follows, and of what waits */
+	spinlock_t		lock ____cacheline_aligned_in_smp;
 	bool			dead;
 	unsigned int		zoned_out;	/* zone writes sent, not submitted */
 	struct rb_root_cached	timed;	/* gates and debts by time */
@@ -195,13 +207,26 @@ static inline struct ioband_grp *node_to_grp(struct rb_node *node)
 /*
  * A device that is not ready may still fail to become so, and take its groups with
  * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.
- * Pairs with ioband_pd_init().
  */
 static inline bool ioband_is_ready(struct ioband_grp *grp)
 {
+	/* pairs with ioband_pd_init() */
 	struct ioband_dev *dev = smp_load_acquire(&grp->dev);
 
 	return dev && READ_ONCE(dev->ready);
+}
+
+/* Is there any weight that concerns this device? */
+static inline bool ioband_has_weights(const struct ioband_dev *dev)
+{
+	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
+}
+
+/* dev->lock held */
+static inline void ioband_used(struct ioband_grp *grp, u64 cost, s64 now)
+{
+	ioband_use(&grp->dev->share.used, ioband_second(now), cost);
+	ioband_use(&grp->share.used, ioband_second(now), cost);
 }
 
 /*

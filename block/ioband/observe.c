@@ -5,7 +5,6 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/ktime.h>
-#include <linux/percpu.h>
 
 #include "../blk-mq.h"
 #include "ioband.h"
@@ -40,6 +39,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio,
 
 	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
+	sh->least += sh->least ? ((s64)least - sh->least) / 16 : least;
 	sh->last = now;
 	ioband_observe_bdp(sh, least, now);
 }
@@ -113,56 +113,6 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 	ioband_kick(dev, now);
 }
 
-/**
- * ioband_uncounted - bios in flight that were let by while their group was alone
- * @dev:	the device
- *
- * Context: dev->lock held.
- * Return: how many, 0 once all that there were have completed.
- */
-unsigned int ioband_uncounted(struct ioband_dev *dev)
-{
-	struct ioband_sharer *sh = &dev->share;
-	long sum = 0;
-	int cpu;
-
-	if (!sh->draining)
-		return 0;
-	smp_mb();	/* with ioband_solo_done(), I9 */
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(dev->solo_infl, cpu));
-	if (sum > 0)
-		return sum;
-	WRITE_ONCE(sh->draining, false);
-	ioband_knee_again(&sh->knee);
-	return 0;
-}
-
-/* The last of those that were alone, perhaps: somebody waits for that. */
-static noinline void ioband_drained(struct ioband_dev *dev)
-{
-	s64 now;
-
-	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead)
-		return;
-	now = ktime_get_ns();
-	ioband_share_pump(dev, now);
-	ioband_kick(dev, now);
-}
-
-static void ioband_solo_done(struct ioband_grp *grp)
-{
-	struct ioband_dev *dev = grp->dev;
-
-	this_cpu_dec(*dev->solo_infl);
-	smp_mb();	/* with ioband_uncounted(), I9 */
-	if (unlikely(READ_ONCE(dev->share.draining)))
-		ioband_drained(dev);
-	if (ioband_solo_needs_ref(dev->q))
-		blkg_put(pd_to_blkg(&grp->pd));
-}
-
 static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio,
 					 unsigned int size, bool completed)
 {
@@ -178,8 +128,8 @@ static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 		(struct ioband_grp *)(uintptr_t)(bio->bi_iocost_cost - size);
 
 	bio->bi_iocost_cost = 0;
-	if (size == IOBAND_CARRY_SOLO)
-		ioband_solo_done(grp);
+	if (size == IOBAND_CARRY_PASSED)
+		ioband_passed_done(grp);
 	else
 		ioband_counted_done(grp, bio, size, completed);
 }

@@ -6,16 +6,13 @@
  * needs to be busy, see depth.h; then the group with the least start tag goes first,
  * see share.h.  Unless await.c knows somebody who is worth waiting for.
  *
- * Where only one group is active there is nothing to share: after a while its bios
- * pass without the lock, and are only counted.
+ * What need not wait does not come here: see bypass.c.
  */
 #include <linux/ktime.h>
 #include <trace/events/ioband.h>
 
 #include "ioband.h"
 
-/* A group is alone once all I/O for this long was its own. */
-#define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 /* What one hold of dev->lock sends at most. */
 #define IOBAND_SHARE_QUANTUM	64
 /* A lead is forgotten after being away for so long. */
@@ -66,7 +63,15 @@ struct ioband_class *ioband_class(struct ioband_sharer *sh,
 	return &sh->class[bio_data_dir(bio)][size];
 }
 
-static u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
+/**
+ * ioband_bio_cost - what a bio takes of a device
+ * @sh:		the device
+ * @bio:	the bio
+ *
+ * Context: dev->lock held.
+ * Return: ns, << 8.
+ */
+u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 {
 	u32 bytes = bio->bi_iter.bi_size;
 
@@ -114,8 +119,7 @@ static struct bio *ioband_give(struct ioband_dev *dev, struct ioband_grp *grp,
 	}
 	sh->infl++;
 	g->infl++;
-	ioband_use(&sh->used, ioband_second(now), cost);
-	ioband_use(&g->used, ioband_second(now), cost);
+	ioband_used(grp, cost, now);
 	/* the tag may only change outside of the trees */
 	rb_erase_cached(&g->node, &sh->queued);
 	g->tag += ioband_charge_tag(cost, ioband_share_inverse(grp));
@@ -164,7 +168,7 @@ static void ioband_carry(struct ioband_grp *grp, struct bio *bio, s64 now)
 	unsigned int size = ioband_size_class(bytes);
 
 	BUILD_BUG_ON(IOBAND_CARRY_MASK >= ARCH_KMALLOC_MINALIGN);
-	BUILD_BUG_ON(IOBAND_SIZES > IOBAND_CARRY_SOLO);
+	BUILD_BUG_ON(IOBAND_SIZES > IOBAND_CARRY_PASSED);
 	blkg_get(pd_to_blkg(&grp->pd));
 	ioband_class_size(ioband_class(&grp->dev->share, bio, size), bytes);
 	bio->issue_time_ns = now;
@@ -177,15 +181,6 @@ static bool ioband_is_full(struct ioband_dev *dev)
 	struct ioband_sharer *sh = &dev->share;
 
 	return sh->infl - sh->excess + ioband_uncounted(dev) >= sh->knee.depth;
-}
-
-/* Nobody else is there to wait for, so all it takes is to know that it is there. */
-static void ioband_carry_solo(struct ioband_grp *grp, struct bio *bio)
-{
-	if (ioband_solo_needs_ref(grp->dev->q))
-		blkg_get(pd_to_blkg(&grp->pd));
-	this_cpu_inc(*grp->dev->solo_infl);
-	bio->bi_iocost_cost = (uintptr_t)grp | IOBAND_CARRY_SOLO;
 }
 
 /* Returns true if @own is among those that go, and was not sent. */
@@ -222,6 +217,8 @@ static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now
 		}
 	}
 	sh->limited = grp && !held;
+	if (grp)
+		sh->waited = now;
 	return own_goes;
 }
 
@@ -259,25 +256,6 @@ static void ioband_arrive(struct ioband_dev *dev, struct ioband_grp *grp,
 	ioband_move(dev, grp, IOBAND_QUEUED);
 }
 
-/* Alone for long enough?  Then it needs nobody to count its bios. */
-static void ioband_try_solo(struct ioband_sharer *sh, struct ioband_grp *grp,
-			    s64 now)
-{
-	/* the first of all is alone at once */
-	if (sh->latest != grp && sh->latest)
-		sh->alone_since = now;
-	sh->latest = grp;
-	if (sh->solo && sh->solo != grp) {
-		WRITE_ONCE(sh->solo, NULL);
-		WRITE_ONCE(sh->draining, true);
-	} else if (!sh->solo && !grp->offline &&
-		 sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
-		 now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(grp->dev)) {
-		/* of the last that was, nothing is in flight any more */
-		WRITE_ONCE(sh->solo, grp);
-	}
-}
-
 static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 				bool must_pass)
 {
@@ -286,7 +264,8 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	s64 now = ktime_get_ns();
 	bool own_goes;
 
-	ioband_try_solo(sh, grp, now);
+	if (ioband_bypass(grp, bio, now))
+		return false;
 	sh->outstanding++;
 	ioband_stamp(bio, now, raw_smp_processor_id());
 	if (grp->share.where != IOBAND_QUEUED)
@@ -307,13 +286,15 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	return !own_goes;
 }
 
-static bool ioband_has_weights(const struct ioband_dev *dev)
-{
-	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
-}
-
-/* Whatever is not the common case. */
-static noinline bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
+/**
+ * ioband_share_slow - pass a bio through the gate, or keep it there
+ * @grp:	its group
+ * @bio:	the bio
+ *
+ * Context: as ioband_bio().
+ * Return: true if it is kept, and submitted later.
+ */
+bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 {
 	struct ioband_dev *dev = grp->dev;
 	bool must_pass;
@@ -330,39 +311,6 @@ static noinline bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 }
 
 /**
- * ioband_share - pass a bio through the share gate of its device
- * @bio:	a bio that its caps let go
- *
- * Context: as ioband_bio().
- * Return: true if it is kept, and submitted later.
- */
-bool ioband_share(struct bio *bio)
-{
-	struct ioband_grp *grp;
-	struct ioband_dev *dev;
-
-	/* the rest of a split: its first part waited for both */
-	if (ioband_is_carried(bio) || !bio_sectors(bio))
-		return false;
-	/* an RCU read side: see ioband_is_ready() */
-	preempt_disable();
-	grp = blkg_to_grp(bio->bi_blkg);
-	if (unlikely(!grp || !ioband_is_ready(grp))) {
-		preempt_enable();
-		ioband_want(bio->bi_bdev->bd_disk);
-		return false;
-	}
-	dev = grp->dev;
-	if (likely(READ_ONCE(dev->share.solo) == grp)) {
-		ioband_carry_solo(grp, bio);
-		preempt_enable();
-		return false;
-	}
-	preempt_enable();
-	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
-}
-
-/**
  * ioband_share_init - nobody shares a device yet
  * @dev:	the device
  */
@@ -376,10 +324,10 @@ void ioband_share_init(struct ioband_dev *dev)
 	sh->sync = RB_ROOT_CACHED;
 	sh->timer.kind = IOBAND_GRACE;
 	sh->gen = 1;	/* no group has its inverse */
-	sh->alone_since = now - 2 * IOBAND_SOLO_NS;
 	sh->idle_since = now;
 	sh->bdp_start = now;
 	ioband_knee_init(&sh->knee, now);
+	ioband_bypass_init(dev, now);
 }
 
 /**
@@ -392,16 +340,11 @@ void ioband_share_init(struct ioband_dev *dev)
  */
 void ioband_share_removed(struct ioband_grp *grp)
 {
-	struct ioband_sharer *sh = &grp->dev->share;
-
 	lockdep_assert_held(&grp->dev->lock);
-	if (sh->solo == grp) {
-		WRITE_ONCE(sh->solo, NULL);
-		WRITE_ONCE(sh->draining, true);
-	}
+	ioband_bypass_removed(grp);
 	if (grp->share.where != IOBAND_AWAITED)
 		return;
-	ioband_unawait(sh, grp);
+	ioband_unawait(&grp->dev->share, grp);
 	ioband_move(grp->dev, grp, IOBAND_AWAY);
 	ioband_share_pump(grp->dev, ktime_get_ns());
 	ioband_kick(grp->dev, ktime_get_ns());

@@ -5,24 +5,24 @@
 /*
  * Shares: what is kept per group and device for them.
  *
- * A bio that its caps let go travels share.c; await.c says whom others wait for,
- * observe.c sees it back, weight.c knows what part is whose.  The arithmetic is in
- * share.h and depth.h.
+ * A bio that its caps let go travels bypass.c, and share.c unless it passes there;
+ * await.c says whom others wait for, observe.c sees it back, weight.c knows what
+ * part is whose.  The arithmetic is in share.h and depth.h.
  *
  * Invariants, all under dev->lock:
  *
  *  I7	A bio that the share gate has let go and not seen back carries its group in
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
- *	remapped to, the group gets it back, once.  One that its group sent while it
- *	was alone does with the bio's own reference where no bio is remapped, see
- *	ioband_solo_needs_ref().
+ *	remapped to, the group gets it back, once.  One that passed without the lock
+ *	does with the bio's own reference where no bio is remapped, see
+ *	ioband_passed_needs_ref().
  *  I8	A group is in sharer->queued exactly while its fifo there is not empty, in
  *	->flying while it is empty and something is in flight.  It counts among the
  *	active ones of all groups above while in either, and in its grace.
  *  I9	While anything is queued, something is in flight, or the timer is set.  What
- *	was let by while its group was alone counts as in flight: its completion looks
- *	at ->draining after it left dev->solo_infl, and ->draining is set before that
- *	is summed up.
+ *	passed without the lock counts as in flight: its completion looks at
+ *	dev->draining after it left dev->passed, and that flag is set before they are
+ *	summed up.
  */
 
 #include <linux/bio.h>
@@ -82,10 +82,10 @@ struct ioband_sharer {
 	struct rb_root_cached	queued;		/* by tag: I8 */
 	struct rb_root_cached	flying;
 	struct rb_root_cached	sync;		/* who comes back at once */
-	struct ioband_grp	*solo;		/* alone for a while: passes by */
-	bool			draining;	/* it was: see ioband_uncounted() */
 	struct ioband_grp	*latest;	/* to come here; only compared */
 	s64			alone_since;	/* only it has come */
+	s64			waited;		/* when somebody last did */
+	s64			open_since;
 
 	u64			vtime;		/* ns << 8, as tags */
 	u64			vstep;		/* its average step */
@@ -100,6 +100,7 @@ struct ioband_sharer {
 
 	s64			gap;		/* average between completions */
 	s64			latency;	/* average in flight */
+	s64			least;		/* what that could be */
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
 	s64			idle_ns;
@@ -115,17 +116,17 @@ struct ioband_sharer {
 };
 
 /*
- * What bi_iocost_cost has beside the group: its class, or this if it went by while
- * the group was alone, and is only counted, in dev->solo_infl.
+ * What bi_iocost_cost has beside the group: its class, or this if it passed without
+ * the lock and is only counted, in dev->passed.
  */
 #define IOBAND_CARRY_MASK	7
-#define IOBAND_CARRY_SOLO	7
+#define IOBAND_CARRY_PASSED	7
 
 /*
  * No bio of blk-mq is remapped below us: its own reference on the blkg does for it.
  * The others carry one more.
  */
-static inline bool ioband_solo_needs_ref(struct request_queue *q)
+static inline bool ioband_passed_needs_ref(struct request_queue *q)
 {
 	return !queue_is_mq(q);
 }
@@ -142,8 +143,17 @@ struct ioband_blkcg {
 	u32			weight;		/* 0 for the default */
 };
 
-/* share.c */
+/* bypass.c */
 bool ioband_share(struct bio *bio);
+bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now);
+unsigned int ioband_uncounted(struct ioband_dev *dev);
+void ioband_passed_done(struct ioband_grp *grp);
+void ioband_bypass_init(struct ioband_dev *dev, s64 now);
+void ioband_bypass_removed(struct ioband_grp *grp);
+
+/* share.c */
+bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio);
+u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
 u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
 void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
 		 enum ioband_where where);
@@ -156,7 +166,6 @@ struct ioband_class *ioband_class(struct ioband_sharer *sh,
 				  const struct bio *bio, unsigned int size);
 
 /* observe.c */
-unsigned int ioband_uncounted(struct ioband_dev *dev);
 void ioband_share_return(struct bio *bio);
 
 /* await.c */

@@ -51,6 +51,8 @@ void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got)
 				   max(sh->used.before, 1ULL));
 	ioband_expire_awaited(grp->dev, ktime_get_ns());
 	*asked = ioband_share_part(grp);
+	if (grp->dev->solo == grp)
+		*asked = *got = USEC_PER_SEC;
 }
 
 static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)

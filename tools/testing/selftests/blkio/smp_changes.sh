@@ -114,12 +114,12 @@ churn() {
 	[ "$nr" -gt 0 ]
 }
 
-# A load in each group given, of 4 to 256 KiB, each on its own part of the disk
+# A load in each group given, of 4 to 256 KiB and LOAD_DEPTH (16), each on its own part of the disk
 start_loads() {
 	local name i=0
 	LOADS=
 	for name; do
-		verify "$name" "load$i" -b $((4096 << (i * 2))) -d 16 -o $((i * PART)) -s $PART -S $((i + 1)) \
+		verify "$name" "load$i" -b $((4096 << (i * 2))) -d "${LOAD_DEPTH:-16}" -o $((i * PART)) -s $PART -S $((i + 1)) \
 			-w "$TMP/load$i.state" "$DEV"
 		LOADS+=" load$i"
 		i=$((i + 1))

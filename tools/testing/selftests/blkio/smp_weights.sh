@@ -15,6 +15,18 @@ queued() {
 }
 nobody_waits() { [ "$(queued "$1")" = 0 ]; }
 
+# More than the disk takes, now and then, where otherwise nobody has to wait.
+flood() {
+	(in_group "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
+}
+
+# what the gate is: seen.open, seen.closed
+gate() {
+	local file=closed
+	! grep -q ' open ' "/sys/kernel/debug/block/$DISK/ioband/share" || file=open
+	touch "$TMP/seen.$file"
+}
+
 # The disk goes at any moment of a load that shares it.
 remove_race() {
 	local i
@@ -68,7 +80,7 @@ stacked() {
 	null_end below2
 }
 
-plan $((5 * 4 + 5))
+plan $((6 * 4 + 6))
 leaks_begin
 
 mount_cgroup v2
@@ -78,6 +90,11 @@ WHERE="a/x a/y b/z b/z"
 scenario "v2, weights" "$WHERE" "change_weight $ALL" "look $ALL"
 scenario "v2, weights and limits" "$WHERE" "change_weight $ALL" "rules $ALL" "queue"
 scenario "v2, weights, groups and tasks" "$WHERE" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus" "elevator"
+rm -f "$TMP"/seen.*
+LOAD_DEPTH=2
+scenario "v2, a gate that opens and closes" "$WHERE" "change_weight $ALL" "flood b" "gate"
+check "v2: the gate was open, and closed" test -e "$TMP/seen.open" -a -e "$TMP/seen.closed"
+LOAD_DEPTH=16
 umount_cgroup
 mount_cgroup v2
 check "v2: the disk goes while it is shared" remove_race
