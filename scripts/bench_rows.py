@@ -6,13 +6,15 @@ usage: bench_rows.py RESULTS.json PART...
 
 Each PART is a directory with the subdirectories "ioband" and "mainline", from the same script under
 ioband=on and ioband=off. A line of PART/*/spec is: kind, scenario, case, key=value..., file...; kinds are
-the functions below. Writes a list of {scenario, case, metric, ideal, ioband, mainline}.
+the functions below. Writes a list of {scenario, case, metric, ideal, ioband, mainline}. A PART with the
+subdirectory "none" has shares under several controllers; its rows are those of bench_shares.py.
 """
 import argparse
 import json
 import pathlib
-import shlex
 import statistics
+
+import bench_shares
 
 SEC = 1e9       # ns
 MIB = 1 << 20
@@ -143,10 +145,7 @@ KINDS = {f.__name__: f for f in (load, iops, window, ends, share, instr, ratio, 
 def measure(path):
     """{(scenario, case, metric): (ideal, value)} of one guest."""
     rows = {}
-    for line in (path / "spec").read_text().splitlines():
-        kind, scenario, case, *rest = shlex.split(line)
-        opt = dict(arg.split("=", 1) for arg in rest if "=" in arg)
-        names = [arg for arg in rest if "=" not in arg]
+    for kind, scenario, case, opt, names in bench_shares.spec(path):
         for metric, ideal, got in KINDS[kind](Run(path), opt, names):
             rows[scenario, case, metric] = ideal, got
     return rows
@@ -168,6 +167,9 @@ def main():
     args = parser.parse_args()
     rows = []
     for part in args.part:
+        if (part / "none").exists():
+            rows += bench_shares.rows(part)
+            continue
         ours, theirs = measure(part / "ioband"), measure(part / "mainline")
         for key, (ideal, got) in ours.items():
             rows.append(dict(zip(("scenario", "case", "metric"), key), ideal=ideal, ioband=got,

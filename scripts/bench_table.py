@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Print bench results as a table, in columns or as markdown.
+"""Print bench results as tables, in columns or as markdown.
 
-RESULTS.json is a list of {scenario, case, metric, ideal, ioband, mainline}; the unit is part of the metric.
+RESULTS.json is a list of {scenario, case, metric, ideal, ioband, mainline}; the unit is part of the metric. Rows with
+"controllers" instead of the last two (see bench_shares.py) are a table of their own.
 """
 import argparse
 import json
+
+from bench_shares import TITLES
 
 HEADS = ("scenario", "case", "metric", "ideal", "ioband", "mainline")
 
@@ -23,6 +26,9 @@ def number(value):
 
 def distance(row):
     """How far ours is from the ideal, to tell the worst case of several."""
+    if "controllers" in row:
+        got = row["controllers"]["ioband"]
+        return round(got["error"], 2), -(got["throughput"] or 0)
     ideal, got = row["ideal"], row["ioband"]
     if isinstance(ideal, str):
         sign, limit = ideal.split()
@@ -42,6 +48,45 @@ def brief(rows):
     return list(worst.values())
 
 
+def entry(got):
+    """Shares and throughput under one controller."""
+    if "failed" in got:
+        return got["failed"]
+    text = "/".join(f"{share:.1f}" for share in got["shares"])
+    return text if got["throughput"] is None else f"{text} {got['throughput']:.1f}%"
+
+
+def share_table(rows):
+    """Lines, the heads first: a column per controller."""
+    names = [name for name in TITLES if any(name in r["controllers"] for r in rows)]
+    yield "scenario", "case", "ideal", *(TITLES[name] for name in names)
+    for r in rows:
+        yield (r["scenario"], r["case"], "/".join(f"{share:.1f}" for share in r["ideal"]),
+               *(entry(r["controllers"].get(name, {"failed": "-"})) for name in names))
+
+
+def remarks(rows):
+    """What is to be known about the table of shares."""
+    yield "Per controller: the groups' shares of all I/O in %, then the I/O of all in % of that without control."
+    failed = [(name, r) for r in rows for name, got in r["controllers"].items() if "failed" in got]
+    for name, r in failed:
+        yield f"{TITLES[name]}: {r['controllers'][name]['failed']}: {r['scenario']}, {r['case']}."
+    if not failed:
+        yield "Every controller could act on every disk here; none hung. (BFQ and iocost cannot on bio-based disks.)"
+
+
+def show(table, left, markdown):
+    """Print lines of cells; the first `left` columns are text."""
+    width = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+    edge, gap = ("| ", " | ") if markdown else ("", "  ")
+    for nr, line in enumerate(table):
+        cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(line, width))]
+        print((edge + gap.join(cells) + edge[::-1]).rstrip())
+        if nr == 0:
+            rule = ["-" * w if i < left or not markdown else "-" * (w - 1) + ":" for i, w in enumerate(width)]
+            print(edge + gap.join(rule) + edge[::-1])
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -55,14 +100,15 @@ def main():
     rows = [r for r in rows if not args.scenario or r["scenario"] in args.scenario]
     if args.brief:
         rows = brief(rows)
-    table = [HEADS] + [tuple(number(r[h]) if h in HEADS[3:] else r[h] for h in HEADS) for r in rows]
-    width = [max(len(line[i]) for line in table) for i in range(len(HEADS))]
-    edge, gap = ("| ", " | ") if args.markdown else ("", "  ")
-    for nr, line in enumerate(table):
-        cells = [c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(line, width))]
-        print((edge + gap.join(cells) + edge[::-1]).rstrip())
-        if nr == 0:
-            print(edge + gap.join("-" * w if i < 3 or not args.markdown else "-" * (w - 1) + ":" for i, w in enumerate(width)) + edge[::-1])
+    plain, shares = ([r for r in rows if ("controllers" in r) == kind] for kind in (False, True))
+    if plain:
+        lines = [tuple(number(r[h]) if h in HEADS[3:] else r[h] for h in HEADS) for r in plain]
+        show([HEADS] + lines, 3, args.markdown)
+    if shares:
+        if plain:
+            print()
+        show([*share_table(shares)], 2, args.markdown)
+        print("", *remarks(shares), sep="\n")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,22 @@ run_logged() {
 	return "$rc"
 }
 
+# at_once N COMMAND ARGUMENT...: COMMAND with each ARGUMENT, N of them at a time; fails if one of them does
+at_once() {
+	local most=$1 command=$2 argument running=0 rc=0
+	shift 2
+	for argument; do
+		if [ "$running" = "$most" ]; then
+			wait -n || rc=1
+			running=$((running - 1))
+		fi
+		"$command" "$argument" &
+		running=$((running + 1))
+	done
+	for (( ; running > 0; running--)); do wait -n || rc=1; done
+	return $rc
+}
+
 # One kernel build at a time on this machine; the lock is held while COMMAND runs.
 with_build_lock() {
 	flock "${IOBAND_BUILD_LOCK:-$BUILD/.lock}" "$@"

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Shares by weight: what the guests of share-lib.sh left behind, as rows.
+
+A part is a directory with one of a guest for each of CONTROLLERS. There "spec" has the lines
+
+    shares SCENARIO CASE from=S until=S interval=S ideal=PPM,... GROUP...
+    cannot SCENARIO CASE            the controller cannot act on that disk
+
+and GROUP.json a line of blkio_load's per process; "failed" says how a guest ended that did not end well.
+
+A row is {scenario, case, metric, ideal, controllers}: metric is "shares, %", ideal a list of percent, one per group;
+controllers has, by name, {shares: [percent of the I/Os of all groups], error: points that the worst of them is off,
+iops: I/Os per second of all groups, throughput: iops in percent of those under "none", or null} or {failed: how}.
+"""
+import json
+import shlex
+
+TITLES = {"ioband": "ioband", "none": "none", "bfq-v1": "BFQ v1", "bfq-v2": "BFQ v2", "iocost": "iocost",
+          "iocost-tuned": "iocost tuned"}
+
+
+def spec(path):
+    """The lines of a guest's spec: (kind, scenario, case, {key: value}, [file])."""
+    for line in (path / "spec").read_text().splitlines():
+        kind, scenario, case, *rest = shlex.split(line)
+        yield (kind, scenario, case, dict(arg.split("=", 1) for arg in rest if "=" in arg),
+               [arg for arg in rest if "=" not in arg])
+
+
+def intervals(path, names, seconds):
+    """I/Os in each interval of `seconds` since the first load began: a list per group, all of one length."""
+    groups = [[json.loads(line) for line in (path / f"{name}.json").read_text().splitlines()] for name in names]
+    zero = min(load["start_ns"] for loads in groups for load in loads)
+    counts = [{} for _ in groups]
+    for count, loads in zip(counts, groups):
+        for load in loads:
+            first = round((load["start_ns"] - zero) / 1e9 / seconds)
+            for i, ios in enumerate(load["intervals"], first):
+                count[i] = count.get(i, 0) + ios
+    length = 1 + max(i for count in counts for i in count)
+    return [[count.get(i, 0) for i in range(length)] for count in counts]
+
+
+def measured(path):
+    """{(scenario, case): (ideal percents, I/Os per second of each group)} of a guest; None if it cannot act."""
+    cells = {}
+    for kind, scenario, case, opt, names in spec(path):
+        if kind == "cannot":
+            cells[scenario, case] = None
+            continue
+        begin, end, seconds = (float(opt[key]) for key in ("from", "until", "interval"))
+        ios = [sum(count[round(begin / seconds):round(end / seconds)]) / (end - begin)
+               for count in intervals(path, names, seconds)]
+        cells[scenario, case] = [int(ppm) / 1e4 for ppm in opt["ideal"].split(",")], ios
+    return cells
+
+
+def judged(ideal, ios, free):
+    """The entry of one controller; `free`: I/Os per second of all groups under none, None if not measured."""
+    total = sum(ios)
+    shares = [100 * n / total if total else 0 for n in ios]
+    return {"shares": shares, "error": max(abs(got - want) for got, want in zip(shares, ideal)),
+            "iops": total, "throughput": 100 * total / free if free else None}
+
+
+def rows(part):
+    """Rows of all cells that ioband's guest went through."""
+    guests = {name: measured(part / name) for name in TITLES if (part / name / "spec").exists()}
+    for key, (ideal, _) in guests["ioband"].items():
+        free = sum(guests["none"][key][1]) if "none" in guests else None
+        entries = {}
+        for name, cells in guests.items():
+            failed = part / name / "failed"
+            if cells.get(key):
+                entries[name] = judged(*cells[key], free)
+            elif key in cells:
+                entries[name] = {"failed": "cannot act"}
+            else:
+                entries[name] = {"failed": failed.read_text().strip() if failed.exists() else "not measured"}
+        yield {"scenario": key[0], "case": key[1], "metric": "shares, %", "ideal": ideal, "controllers": entries}
