@@ -3,13 +3,16 @@
 """Print and store what scripts/demo measured.
 
 Reads DIR/ioband and DIR/mainline, each with a JSON line per load (times in ns),
-and writes DIR/results.json: rows {scenario, case, metric, ideal, ioband,
-mainline, seed}. Rates are MiB/s or I/Os per second, latencies ms. "seed" is what
-the system reached that a scenario comes from, null if it was not reported.
+and DIR/shares, and writes DIR/results.json: rows {scenario, case, metric, ideal,
+ioband, mainline, seed}, and those of demo_shares.py. Rates are MiB/s or I/Os per
+second, latencies ms. "seed" is what the system reached that a scenario comes
+from, null if it was not reported.
 """
 import argparse
 import json
 import os
+
+import demo_shares
 
 SECONDS = 30
 # io-throttle v11 with xdd, MB/s
@@ -109,12 +112,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", help="where scripts/demo left its results")
     folder = parser.parse_args().dir
-    rows = [*rows_s5(folder), *rows_s6(folder)]
+    rows, shares = [*rows_s5(folder), *rows_s6(folder)], [*demo_shares.rows(folder)]
     with open(os.path.join(folder, "results.json"), "w", encoding="ascii") as file:
-        json.dump(rows, file, indent=1)
+        json.dump(rows + shares, file, indent=1)
         file.write("\n")
     print_s5(rows)
     print_s6(rows)
+    demo_shares.show(shares)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What scripts/demo measured of shares, DIR/shares: rows and their table.
+
+A row is one of bench_shares.py, with "seed": the shares in percent that dm-ioband v1.7.0 came to, the system that
+S1 and S2 come from, null if it was not reported.
+"""
+import pathlib
+
+import bench_shares
+
+# dm-ioband v1.7.0, direct I/O: by cgroup with tiotest, MB/s; by partition, I/Os in 60 s
+SEED = {
+    ("S1", "read, all three"): (38.0, 52.2, 50.4),
+    ("S1", "write, all three"): (7.56, 7.41, 7.45),
+    ("S2", "weights 40/20/10"): (5023, 2654, 1369),
+    ("S2", "equal weights"): (2954, 3004, 2986),
+}
+HEADS = {
+    "S1": "weights 10, 30, 60 on a disk of 100 MB/s, direct 64 KiB I/Os at random, 4 processes at depth 1 each;\n"
+          "    reads for 24 s, in which C pauses from 8 to 16",
+    "S2": "50, 100 and 200 processes, direct 4 KiB reads and writes at random for 60 s, a disk of one tag and 6.6 ms",
+}
+COLUMNS = {"ioband": "ioband", "bfq-v2": "BFQ", "iocost": "iocost, untuned"}
+
+
+def rows(folder):
+    """With what was reached then."""
+    for row in bench_shares.rows(pathlib.Path(folder) / "shares"):
+        seed = SEED.get((row["scenario"], row["case"]))
+        yield row | {"seed": seed and [100 * n / sum(seed) for n in seed]}
+
+
+def percents(shares):
+    """For people."""
+    return " / ".join(f"{share:.1f}" for share in shares) if shares else "-"
+
+
+def show(table):
+    """A line per case: shares in percent and I/Os per second of all groups."""
+    for scenario, text in HEADS.items():
+        print(f"\n{scenario}  {text}")
+        print(f"{'':17} {'asked, %':>18} |", *(f"{title:>18} {'IOPS':>7} |" for title in COLUMNS.values()),
+              f"{'dm-ioband':>18}")
+        for row in (r for r in table if r["scenario"] == scenario):
+            cells = (row["controllers"][name] for name in COLUMNS)
+            print(f"{row['case']:17} {percents(row['ideal']):>18} |",
+                  *(f"{percents(got['shares']):>18} {got['iops']:7.1f} |" for got in cells),
+                  f"{percents(row['seed']):>18}")
