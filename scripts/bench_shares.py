@@ -15,8 +15,8 @@ iops: I/Os per second of all groups, throughput: iops in percent of those under 
 import json
 import shlex
 
-TITLES = {"ioband": "ioband", "none": "none", "bfq-v1": "BFQ v1", "bfq-v2": "BFQ v2", "iocost": "iocost",
-          "iocost-tuned": "iocost tuned"}
+TITLES = {"ioband": "ioband", "none": "none", "bfq-v1": "BFQ v1", "bfq-v2": "BFQ v2", "bfq-tuned": "BFQ tuned",
+          "iocost": "iocost", "iocost-tuned": "iocost tuned"}
 
 
 def spec(path):

@@ -20,7 +20,7 @@ HEADS = {
           "    reads for 24 s, in which C pauses from 8 to 16",
     "S2": "50, 100 and 200 processes, direct 4 KiB reads and writes at random for 60 s, a disk of one tag and 6.6 ms",
 }
-COLUMNS = {"ioband": "ioband", "bfq-v2": "BFQ", "iocost": "iocost, untuned"}
+COLUMNS = {"ioband": "ioband", "bfq-tuned": "BFQ, tuned", "iocost": "iocost, untuned"}
 
 
 def rows(folder):

@@ -5,9 +5,11 @@
 #   none          nobody controls; the rates of all others are told by this one's
 #   bfq-v1        weights in blkio.bfq.weight, cgroup v1
 #   bfq-v2        weights in io.bfq.weight
+#   bfq-tuned     the same, and requests enough for all that waits: else BFQ has two per tag, and the rest waits for
+#                 one of these where nobody has a weight
 #   iocost        weights in io.weight, io.cost.qos enable=1 and nothing else
 #   iocost-tuned  the same, and a model of the very disk: see tune
-# BFQ is without low_latency: its document has that off where bandwidth is to follow weights, and it does so better.
+# BFQ is without low_latency: its document says so for control of bandwidth, and S1 comes out better.
 . "$(dirname "${BASH_SOURCE[0]}")/bench-lib.sh"
 # shellcheck source=../tools/testing/selftests/blkio/blkio_share.sh
 . "$top/tools/testing/selftests/blkio/blkio_share.sh"
@@ -35,7 +37,7 @@ weigh() {
 	case $CONTROLLER in
 	none) ;;
 	bfq-v1) for value; do echo "$value" >"$CG/${NAMES[i++]}/blkio.bfq.weight"; done ;;
-	bfq-v2) for value; do echo "$value" >"$CG/${NAMES[i++]}/io.bfq.weight"; done ;;
+	bfq-*) for value; do echo "$value" >"$CG/${NAMES[i++]}/io.bfq.weight"; done ;;
 	*) weights "$@" ;;
 	esac
 }
@@ -71,7 +73,10 @@ control() {
 	echo none >"$queue/scheduler"
 	case $CONTROLLER in
 	ioband) know "$DEV" ;;
-	bfq-*) echo bfq >"$queue/scheduler" && echo 0 >"$queue/iosched/low_latency" ;;
+	bfq-*)
+		echo bfq >"$queue/scheduler" && echo 0 >"$queue/iosched/low_latency" || return 1
+		[ "$CONTROLLER" != bfq-tuned ] || echo 1024 >"$queue/nr_requests"
+		;;
 	iocost) echo "$(devno "$DEV") enable=1" >"$CG/io.cost.qos" ;;
 	iocost-tuned) tune "$1" ;;
 	esac
