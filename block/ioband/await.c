@@ -58,7 +58,7 @@ static bool ioband_before_sync(struct rb_node *a, const struct rb_node *b)
  */
 bool ioband_is_serial(const struct ioband_sharer *sh)
 {
-	return sh->bdp < IOBAND_SERIAL_BDP;
+	return ioband_bdp(sh) < IOBAND_SERIAL_BDP;
 }
 
 /* Waiting for it costs no more than a part of what the device does meanwhile. */
@@ -191,7 +191,7 @@ static bool ioband_leads(struct ioband_sharer *sh, struct ioband_grp *next)
 {
 	struct ioband_grp *grp = node_to_grp(rb_first_cached(&sh->flying));
 
-	return grp && ((u64)(sh->infl + 1) << 10) > 2 * sh->bdp &&
+	return grp && ((u64)(sh->infl + 1) << 10) > 2 * ioband_bdp(sh) &&
 	       ioband_tag_before(grp->share.tag +
 				 ioband_lag(next, bio_list_peek(&next->share.fifo)),
 				 next->share.tag);

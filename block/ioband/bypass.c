@@ -64,7 +64,7 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 	if (sum)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
-	ioband_knee_again(&dev->share.knee);
+	ioband_window_again(&dev->share.knee.window, dev->share.knee.depth);
 	return 0;
 }
 

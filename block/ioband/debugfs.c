@@ -119,8 +119,8 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 
 	guard(spinlock_irq)(&dev->lock);
 	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u active=%u%s gap_ns=%lld\n",
-		   sh->knee.depth, phases[sh->knee.phase], sh->bdp >> 10,
-		   (sh->bdp & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
+		   sh->knee.depth, phases[sh->knee.phase], ioband_bdp(sh) >> 10,
+		   (ioband_bdp(sh) & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
 		   sh->nr_active, dev->solo ? " solo" : dev->open ? " open" : "", sh->gap);
 	for (int rw = READ; rw <= WRITE; rw++) {
 		for (int size = 0; size < IOBAND_SIZES; size++) {

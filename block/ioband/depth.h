@@ -10,6 +10,8 @@
 #include <linux/time64.h>
 #include <linux/types.h>
 
+#include "window.h"
+
 /*
  * How many I/Os a device needs at once to be as fast as it can be: the knee.
  *
@@ -32,13 +34,10 @@
 #define IOBAND_DEPTH_SERIAL	32
 /* Below this bdp, that is what a device does; see struct ioband_load. */
 #define IOBAND_SERIAL_BDP	1536
+/* So much faster than with one I/O at a time, 1 / 1024, it does several at once. */
+#define IOBAND_PARALLEL_GAIN	4096
 /* What counts as a gain, parts per million. */
 #define IOBAND_KNEE_PPM		10000
-/* A window ends with this certainty, or after so many batches, or so long. */
-#define IOBAND_WINDOW_PPM	2500
-#define IOBAND_WINDOW_MIN	4
-#define IOBAND_WINDOW_MAX	16
-#define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
 /* Of fewer than this, one less may be a lot less. */
 #define IOBAND_KNEE_FEW		8
 /* windows between two probes */
@@ -60,33 +59,6 @@ enum ioband_probe {
 	IOBAND_NR_PROBES,
 };
 
-/**
- * struct ioband_load - what the finder is told of the device with a completion
- * @idle_ns:	total time that nothing was in flight, ns
- * @bdp:	in-flight I/Os that would keep the device busy were none to wait in
- *		it, as multiples of 1 / 1024
- * @outstanding: I/Os submitted and not completed, waiting ones included
- * @groups:	active groups
- * @limit:	I/Os that the device takes at most, 0 if it does not say
- * @limited:	does anything wait just because the depth is reached?
- */
-struct ioband_load {
-	s64		idle_ns;
-	u64		bdp;
-	unsigned int	outstanding;
-	unsigned int	groups;
-	unsigned int	limit;
-	bool		limited;
-};
-
-/* one window at one depth */
-struct ioband_sample {
-	u64		per;	/* 1 / 256 ns per completion, at least 1 */
-	u32		err;	/* its standard error, ppm */
-	unsigned int	outstanding;
-	bool		limited;
-};
-
 /* what the probes of one kind have shown so far, ppm of gain */
 struct ioband_evidence {
 	s64		sum;
@@ -97,24 +69,17 @@ struct ioband_evidence {
 /**
  * struct ioband_knee - the finder's state, zero but for @depth at first
  * @depth:	I/Os in flight at most, at least 1
+ * @gain:	how much faster the device was than with one I/O at a time, in
+ *		1 / 1024, 0 if that is not known
  *
  * See ioband_knee_init().
  */
 struct ioband_knee {
 	unsigned int		depth;
+	u64			gain;
 
-	/* private: the window */
-	unsigned int		skip;
-	unsigned int		nr;		/* completions in this batch */
-	unsigned int		total;		/* and in the window */
-	unsigned int		limited;	/* of those */
-	unsigned int		batches;
-	s64			start;
-	s64			batch_start;
-	s64			batch_idle;
-	u64			batch[IOBAND_WINDOW_MAX];	/* 1/256 ns per I/O */
-
-	/* private: the search */
+	/* private: measuring, and the search */
+	struct ioband_window	window;
 	enum ioband_phase	phase;
 	enum ioband_probe	probe;
 	unsigned int		good;	/* least depth known to be deep enough */
@@ -125,20 +90,15 @@ struct ioband_knee {
 	unsigned int		outstanding;	/* when the knee was found */
 	struct ioband_sample	base;
 	struct ioband_sample	best;
-	u64			ref;	/* period that a window is compared with */
+	u64			single;	/* period of one I/O at a time, or 0 */
 	struct ioband_evidence	seen[IOBAND_NR_PROBES];
 };
 
-static inline void ioband_knee_window(struct ioband_knee *k, unsigned int depth,
-				      s64 now)
+static inline void ioband_knee_at(struct ioband_knee *k, unsigned int depth,
+				  s64 now)
 {
 	k->depth = clamp(depth, 1U, IOBAND_DEPTH_MAX);
-	k->skip = k->depth + 2;
-	k->nr = 0;
-	k->total = 0;
-	k->limited = 0;
-	k->batches = 0;
-	k->start = now;
+	ioband_window_start(&k->window, k->depth, now);
 }
 
 /**
@@ -149,61 +109,7 @@ static inline void ioband_knee_window(struct ioband_knee *k, unsigned int depth,
 static inline void ioband_knee_init(struct ioband_knee *k, s64 now)
 {
 	*k = (struct ioband_knee){ .phase = IOBAND_RAMP_FROM };
-	ioband_knee_window(k, 1, now);
-}
-
-/**
- * ioband_knee_again - the device was used without our seeing it
- * @k:		the finder
- *
- * What was begun to be measured counts for nothing.
- */
-static inline void ioband_knee_again(struct ioband_knee *k)
-{
-	k->skip = k->depth + 2;
-	k->nr = 0;
-}
-
-/* How much faster period @b is than @a, ppm, at most 1000 times; @b is not 0. */
-static inline s64 ioband_gain(u64 a, u64 b)
-{
-	if (div_u64(a, 1000) >= b)
-		return 999 * (s64)USEC_PER_SEC;
-	return (s64)mul_u64_u64_div_u64(a, USEC_PER_SEC, b) - USEC_PER_SEC;
-}
-
-/* The mean of the batches and its standard error. */
-static inline void ioband_knee_mean(const struct ioband_knee *k,
-				    struct ioband_sample *s)
-{
-	u64 sum = 0, sq = 0;
-
-	for (int i = 0; i < k->batches; i++)
-		sum += k->batch[i];
-	s->per = max(div_u64(sum, k->batches), 1ULL);
-	s->err = 10 * IOBAND_KNEE_PPM;
-	if (k->batches < 2)
-		return;
-	for (int i = 0; i < k->batches; i++) {
-		s64 dev = clamp(ioband_gain(k->batch[i], s->per),
-				-(s64)USEC_PER_SEC, (s64)USEC_PER_SEC);
-
-		sq += dev * dev;
-	}
-	s->err = int_sqrt64(div_u64(sq, (k->batches - 1) * k->batches));
-}
-
-static inline bool ioband_knee_window_ends(const struct ioband_knee *k,
-					   const struct ioband_sample *s, s64 now)
-{
-	if (k->batches >= IOBAND_WINDOW_MAX)
-		return true;
-	if (k->batches >= 2 && now - k->start > IOBAND_WINDOW_NS)
-		return true;
-	if (k->batches < IOBAND_WINDOW_MIN)
-		return false;
-	return s->err < IOBAND_WINDOW_PPM ||
-	       (k->ref && abs(ioband_gain(k->ref, s->per)) > 4 * (s64)s->err);
+	ioband_knee_at(k, 1, now);
 }
 
 /* Is @s within what counts as a gain of the best, @slack ppm aside? */
@@ -220,7 +126,7 @@ static inline unsigned int ioband_knee_hold(struct ioband_knee *k,
 	k->phase = IOBAND_HOLD;
 	k->good = depth;
 	k->held = 0;
-	k->ref = 0;
+	k->window.ref = 0;
 	return depth;
 }
 
@@ -242,10 +148,14 @@ static inline unsigned int ioband_knee_ramp(struct ioband_knee *k,
 					    const struct ioband_sample *base,
 					    unsigned int limit)
 {
+	if (k->depth == 1)
+		k->single = base->per;
+	else if (k->phase != IOBAND_RAMP)
+		k->single = 0;
 	k->phase = IOBAND_RAMP;
 	k->base = *base;
 	k->prev = k->depth;
-	k->ref = base->per;
+	k->window.ref = base->per;
 	return max(k->prev, min(limit, 4 * k->prev));
 }
 
@@ -262,7 +172,7 @@ static inline unsigned int ioband_knee_ramped(struct ioband_knee *k,
 	}
 	k->best = s->per < k->base.per ? *s : k->base;
 	k->best.err = min(k->best.err, 2U * IOBAND_KNEE_PPM);
-	k->ref = 0;
+	k->window.ref = 0;
 	if (ioband_knee_fits(k, &k->base, k->best.err)) {
 		k->good = k->prev;
 		return ioband_knee_bisect(k, k->base.outstanding);
@@ -353,14 +263,30 @@ static inline unsigned int ioband_knee_judge(struct ioband_knee *k,
 	return ioband_knee_hold(k, moved ? probed : k->good);
 }
 
+/**
+ * ioband_knee_bdp - how many I/Os does the device do at once?
+ * @k:		the finder
+ * @least:	what the least latencies say: too few if I/Os take more or less as
+ *		they like
+ *
+ * Return: in 1 / 1024, see struct ioband_load.
+ */
+static inline u64 ioband_knee_bdp(const struct ioband_knee *k, u64 least)
+{
+	return k->gain >= IOBAND_PARALLEL_GAIN ? max(k->gain, least) : least;
+}
+
 /* A window has ended.  Returns the depth of the next. */
 static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 					    const struct ioband_sample *s,
 					    const struct ioband_load *load)
 {
-	unsigned int limit = load->bdp < IOBAND_SERIAL_BDP ? IOBAND_DEPTH_SERIAL :
-							     IOBAND_DEPTH_MAX;
+	unsigned int limit = IOBAND_DEPTH_MAX;
 
+	if (k->phase == IOBAND_RAMP && k->single)
+		k->gain = div64_u64(k->single << 10, min(s->per, k->base.per));
+	if (ioband_knee_bdp(k, load->bdp) < IOBAND_SERIAL_BDP)
+		limit = IOBAND_DEPTH_SERIAL;
 	/* beyond that submitters wait where no weight counts */
 	limit = min_not_zero(limit, load->limit);
 	switch (k->phase) {
@@ -410,32 +336,9 @@ static inline bool ioband_knee_done(struct ioband_knee *k,
 {
 	struct ioband_sample s;
 
-	if (k->skip) {
-		k->skip--;
-		k->start = now;
-		k->batch_start = now;
-		k->batch_idle = load->idle_ns;
+	if (!ioband_window_done(&k->window, k->depth, load, now, &s))
 		return false;
-	}
-	k->nr++;
-	k->total++;
-	k->limited += load->limited;
-	if (k->nr < max(8U, k->depth) &&
-	    !(k->nr >= 4 && now - k->start > 2 * IOBAND_WINDOW_NS))
-		return false;
-
-	k->batch[k->batches++] =
-		div_u64((u64)(now - k->batch_start -
-			      (load->idle_ns - k->batch_idle)) << 8, k->nr);
-	k->nr = 0;
-	k->batch_start = now;
-	k->batch_idle = load->idle_ns;
-	ioband_knee_mean(k, &s);
-	if (!ioband_knee_window_ends(k, &s, now))
-		return false;
-	s.limited = k->limited > k->total / 2;
-	s.outstanding = load->outstanding;
-	ioband_knee_window(k, ioband_knee_step(k, &s, load), now);
+	ioband_knee_at(k, ioband_knee_step(k, &s, load), now);
 	return true;
 }
 

@@ -65,7 +65,7 @@ static void ioband_observe_depth(struct ioband_dev *dev, s64 now)
 	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
 	struct ioband_load load = {
 		.idle_ns = sh->idle_ns,
-		.bdp = sh->bdp,
+		.bdp = ioband_bdp(sh),
 		.outstanding = sh->outstanding,
 		.groups = sh->nr_active,
 		.limit = ioband_tags(dev->q),

@@ -104,7 +104,7 @@ struct ioband_sharer {
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
 	s64			idle_ns;
-	u64			bdp;		/* see struct ioband_load */
+	u64			bdp;		/* by least latencies: ioband_bdp() */
 	u64			bdp_sum;	/* least latencies of these: */
 	unsigned int		bdp_nr;
 	s64			bdp_start;
@@ -135,6 +135,11 @@ static inline bool ioband_passed_needs_ref(struct request_queue *q)
 static inline bool ioband_is_carried(const struct bio *bio)
 {
 	return bio->bi_iocost_cost;
+}
+
+static inline u64 ioband_bdp(const struct ioband_sharer *sh)
+{
+	return ioband_knee_bdp(&sh->knee, sh->bdp);
 }
 
 /* per cgroup */

@@ -103,6 +103,7 @@ struct model {
 	unsigned int servers;
 	s64 ns;
 	unsigned int jitter;	/* percent of ns, either way */
+	bool blind;		/* latencies say nothing of how much it does at once */
 };
 
 /* Run the finder on it for so many completions; the depth that it has at the end. */
@@ -111,7 +112,7 @@ static unsigned int find(const struct model *m, struct ioband_knee *k,
 {
 	struct rnd_state rnd;
 	struct ioband_load load = {
-		.bdp = (u64)m->servers << 10,
+		.bdp = m->blind ? 0 : (u64)m->servers << 10,
 		.outstanding = 4096,
 		.groups = 2,
 		.limited = true,
@@ -144,6 +145,9 @@ static void depth_finds_knee(struct kunit *test)
 		{ { 256, 10 * US },		250, 270 },
 		{ { 64, 100 * US, 30 },		60, 80 },
 		{ { 1024, 10 * US },		1000, 1024 },
+		{ { 1, 40 * US, 0, true },	1, 1 },
+		{ { 64, 100 * US, 30, true },	60, 80 },
+		{ { 256, 10 * US, 0, true },	250, 270 },
 	};
 
 	for (int i = 0; i < ARRAY_SIZE(table); i++) {
@@ -175,6 +179,24 @@ static void depth_follows(struct kunit *test)
 	find(&m, &k, 3000000, &now);
 	KUNIT_EXPECT_GE(test, k.good, 58U);
 	KUNIT_EXPECT_LE(test, k.good, 72U);
+}
+
+/* A device that takes fewer than it did is given no more than that. */
+static void depth_shrinks(struct kunit *test)
+{
+	const struct model m = { 64, 100 * US };
+	struct ioband_load load = { .bdp = 64 << 10, .groups = 2, .limit = 8 };
+	struct ioband_knee k;
+	s64 now = SEC;
+
+	ioband_knee_init(&k, now);
+	find(&m, &k, 100000, &now);
+	KUNIT_EXPECT_GE(test, k.good, 62U);
+	for (int i = 0; i < 4096; i++) {
+		now += 12 * US;
+		ioband_knee_done(&k, &load, now);
+	}
+	KUNIT_EXPECT_LE(test, k.depth, 8U);
 }
 
 /* Whatever the clock says, the depth stays in range. */
@@ -210,6 +232,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(share_tags_wrap),
 	KUNIT_CASE(depth_finds_knee),
 	KUNIT_CASE(depth_follows),
+	KUNIT_CASE(depth_shrinks),
 	KUNIT_CASE(depth_extremes),
 	{ }
 };

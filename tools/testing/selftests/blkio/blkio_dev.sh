@@ -72,3 +72,21 @@ drop_cache() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 }
+
+# scsi_dev NS: a disk of 1 GiB that takes anything up to NS for an I/O, 64 at a time
+scsi_dev() {
+	local driver=/sys/bus/pseudo/drivers/scsi_debug disk before pair i
+	[ -d $driver ] || modprobe scsi_debug add_host=0 host_max_queue=64 fake_rw=1 2>/dev/null || true
+	[ "$(cat $driver/add_host 2>/dev/null)" = 0 ] || skip_all "no scsi_debug without a host"
+	for pair in "ndelay $1" "random 1" "virtual_gb 1"; do echo "${pair#* }" >"$driver/${pair%% *}"; done
+	before=$(ls /sys/block)
+	echo 1 >$driver/add_host
+	undo+=("echo -1 >$driver/add_host")
+	for ((i = 0; i < 100; i++)); do
+		disk=$(comm -13 <(echo "$before") <(ls /sys/block))
+		[ -z "$disk" ] || break
+		sleep 0.1
+	done
+	DEV=/dev/$disk
+	[ -b "$DEV" ] || bail "scsi_debug has no disk"
+}
