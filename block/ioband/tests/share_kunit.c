@@ -106,10 +106,11 @@ struct model {
 	bool blind;		/* latencies say nothing of how much it does at once */
 };
 
-/* Run the finder on it for so many completions; the depth that it has at the end. */
-static unsigned int find(const struct model *m, struct ioband_knee *k,
-			 unsigned int completions, s64 *now)
+/* Run the finder on it for so many completions; when it has found the depth. */
+static s64 find(const struct model *m, struct ioband_knee *k,
+		unsigned int completions, s64 *now)
 {
+	s64 found = S64_MAX;
 	struct rnd_state rnd;
 	struct ioband_load load = {
 		.bdp = m->blind ? 0 : (u64)m->servers << 10,
@@ -128,8 +129,10 @@ static unsigned int find(const struct model *m, struct ioband_knee *k,
 				    m->jitter) / 100;
 		*now += max(ns / busy, 1);
 		ioband_knee_done(k, &load, *now);
+		if (k->phase >= IOBAND_HOLD)
+			found = min(found, *now);
 	}
-	return k->depth;
+	return found;
 }
 
 static void depth_finds_knee(struct kunit *test)
@@ -153,11 +156,12 @@ static void depth_finds_knee(struct kunit *test)
 	for (int i = 0; i < ARRAY_SIZE(table); i++) {
 		struct ioband_knee k;
 		unsigned int depth;
-		s64 now = SEC;
+		s64 found, now = SEC;
 
 		ioband_knee_init(&k, now);
-		find(&table[i].m, &k, 200000, &now);
+		found = find(&table[i].m, &k, 200000, &now) - SEC;
 		depth = k.good;
+		KUNIT_EXPECT_LE_MSG(test, found, 2 * SEC, "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, depth, table[i].least, "row %d", i);
 		KUNIT_EXPECT_LE_MSG(test, depth, table[i].most, "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, k.phase, IOBAND_HOLD, "row %d", i);
