@@ -14,7 +14,7 @@ import sys
 from smp_failslab_host import DEBUG, Host
 from smp_files import get, put
 
-FREE = ('a write under a cap',)     # allocates nothing, or only in interrupt context
+FREE = ('a write under a cap', 'a write by weight', 'a weight for all disks')     # allocates nothing, or only in interrupt context
 LIMIT = 1000    # an operation with more allocations than this does not end
 
 
@@ -61,6 +61,14 @@ def operations(host):
         prepare_rule()
         host.enter()
 
+    def prepare_weight():
+        host.make_group()
+        host.own_weight(300)
+
+    def prepare_weighed_io():
+        prepare_weight()
+        host.enter()
+
     def undo_io():
         host.leave()
         host.end_group()
@@ -68,6 +76,7 @@ def operations(host):
     def fresh_disk():
         host.end_disk()
         host.make_disk()
+        host.write()    # it takes memory for what is on it
         host.make_group()
 
     def remove():
@@ -85,6 +94,13 @@ def operations(host):
         ('a write under a cap', prepare_capped_io, host.write, nothing, undo_io),
         ('read the files', prepare_rule, host.stat_files, host.rules, host.end_group),
         ('remove a group with a rule', prepare_rule, remove, exists, host.end_group),
+        ('the first weight for a disk', fresh_disk, lambda: host.own_weight(300), host.weights, host.end_group),
+        ('change a weight', prepare_weight, lambda: host.own_weight(700), host.weights, host.end_group),
+        ('take a weight away', prepare_weight, lambda: host.own_weight('default'), host.weights, host.end_group),
+        ('a weight for all disks', host.make_group, lambda: host.weight(300), host.weights, host.end_group),
+        ('a write by weight', prepare_weighed_io, host.write, nothing, undo_io),
+        ('read the files of weights', prepare_weight, host.stat_files, host.weights, host.end_group),
+        ('remove a group with a weight', prepare_weight, remove, exists, host.end_group),
     ]
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# Each allocation fails in turn: of making and removing groups, of rules, of the
+# Each allocation fails in turn: of making and removing groups, of rules and weights, of the
 # first I/O of a group, of reading the files. It gives ENOMEM and changes nothing,
 # or goes on without; then it works. Covered are slab and page allocations of the
 # calling task (fail-nth), and per-CPU memory where it needs pages.
@@ -32,7 +32,9 @@ hierarchy() {
 
 NAMES=("make a group" "the first rule on a disk" "the first rule of a group" "change a rule" "take a rule away"
 	"the first write in a group" "the first read in a group" "a write under a cap" "read the files"
-	"remove a group with a rule" "per-CPU memory runs short")
+	"remove a group with a rule" "the first weight for a disk" "change a weight" "take a weight away"
+	"a weight for all disks" "a write by weight" "read the files of weights" "remove a group with a weight"
+	"per-CPU memory runs short")
 plan $((2 * (${#NAMES[@]} + 2) + 2))
 leaks_begin
 hierarchy v2

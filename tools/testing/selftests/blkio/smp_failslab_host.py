@@ -59,6 +59,20 @@ class Host:
             return ''.join(get(f'{self.group}/blkio.throttle.{key}_device') for key in V1_KEYS)
         return get(f'{self.group}/io.max')
 
+    def weight(self, value):
+        """Write the group's weight for all disks."""
+        put(f'{self.group}/{"blkio.weight" if self.v1 else "io.weight"}', str(value))
+
+    def own_weight(self, value):
+        """Write its weight for this one."""
+        put(f'{self.group}/{"blkio.weight_device" if self.v1 else "io.weight"}', f'{self.disk} {value}')
+
+    def weights(self):
+        """What the files say."""
+        if self.v1:
+            return get(f'{self.group}/blkio.weight') + get(f'{self.group}/blkio.weight_device')
+        return get(f'{self.group}/io.weight')
+
     def enter(self):
         """This process into the group."""
         put(f'{self.group}/cgroup.procs', '0')
@@ -82,7 +96,7 @@ class Host:
     def stat_files(self):
         """Read all files there are."""
         for name in sorted(os.listdir(self.group)):
-            if name.startswith(('blkio.throttle', 'io.max', 'io.stat')):
+            if name.startswith(('blkio.throttle', 'blkio.weight', 'io.max', 'io.weight', 'io.stat')):
                 get(f'{self.group}/{name}')
         path = f'{DEBUG}/block/smpslab/ioband/groups'
         if os.path.exists(path):
