@@ -7,10 +7,10 @@
  *
  *  solo	All I/O for a while was of one group.  It passes until another one comes.
  *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
- *		all pass.  Who has more in flight on its CPU than a fair part of the
- *		depth looks whether there is still room, and so does every 16th.  The
- *		gate closes when there is none, and now and then to see what the device
- *		is like.
+ *		all pass.  Every 16th on a CPU looks whether there is still room, or
+ *		sooner if the CPU has used up its part of what there was.  The gate
+ *		closes when there is none, and now and then to see what the device is
+ *		like.
  *
  * The gate counts in what passed and is still in flight, until that has drained: I9.
  */
@@ -24,19 +24,29 @@
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 /* The gate opens once nobody waited for this long ... */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
-/* ... and closes after this. */
+/* ... and closes when somebody looks after this. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
-/* One in so many looks; a power of 2. */
+/* One in so many looks. */
 #define IOBAND_LOOK		16
 
-/* I9: the flag first, then the sum. */
+/*
+ * I9: the flag first, then the sum.  Who saw the gate open before and is not in that
+ * yet is missed: one on each CPU at most, which makes the device that much too full.
+ */
 static void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 {
 	WRITE_ONCE(dev->draining, true);
 	dev->share.waited = now;
+	dev->share.closed = now;
 }
 
-static long ioband_passed_sum(struct ioband_dev *dev)
+/**
+ * ioband_passed_sum - bios in flight that passed
+ * @dev:	the device
+ *
+ * Return: about how many.
+ */
+unsigned int ioband_passed_sum(struct ioband_dev *dev)
 {
 	long sum = 0;
 	int cpu;
@@ -55,7 +65,8 @@ static long ioband_passed_sum(struct ioband_dev *dev)
  */
 unsigned int ioband_uncounted(struct ioband_dev *dev)
 {
-	long sum;
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int sum;
 
 	if (!dev->draining)
 		return 0;
@@ -64,7 +75,11 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 	if (sum)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
-	ioband_window_again(&dev->share.knee.window, dev->share.knee.depth);
+	/* what was begun to be measured before knows nothing of them */
+	ioband_window_again(&sh->knee.window, sh->knee.depth);
+	sh->bdp_sum = 0;
+	sh->bdp_nr = 0;
+	sh->bdp_start = ktime_get_ns();
 	return 0;
 }
 
@@ -83,42 +98,38 @@ static noinline void ioband_drained(struct ioband_dev *dev)
 
 /**
  * ioband_passed_done - a bio that passed is not in flight any more
- * @grp:	its group
+ * @dev:	the device that it passed to
  *
  * Context: any.
  */
-void ioband_passed_done(struct ioband_grp *grp)
+void ioband_passed_done(struct ioband_dev *dev)
 {
-	struct ioband_dev *dev = grp->dev;
-
 	this_cpu_dec(dev->passed->infl);
 	smp_mb();	/* with ioband_uncounted(), I9 */
 	if (unlikely(READ_ONCE(dev->draining)))
 		ioband_drained(dev);
-	if (ioband_passed_needs_ref(dev->q))
-		blkg_put(pd_to_blkg(&grp->pd));
 }
 
-/* All it takes is to know that it is there. */
-static __always_inline void ioband_pass(struct ioband_grp *grp, struct bio *bio)
+/* All it takes is to know that it is there, I7. */
+static __always_inline void ioband_pass(struct ioband_dev *dev, struct bio *bio)
 {
-	if (ioband_passed_needs_ref(grp->dev->q))
-		blkg_get(pd_to_blkg(&grp->pd));
-	this_cpu_inc(grp->dev->passed->infl);
-	bio->bi_iocost_cost = (uintptr_t)grp | IOBAND_CARRY_PASSED;
+	this_cpu_inc(dev->passed->infl);
+	bio->bi_iocost_cost = (uintptr_t)dev | IOBAND_CARRY_PASSED;
 }
 
 /* May the next bio on this CPU pass without a look?  Preemption is off. */
 static __always_inline bool ioband_passes(struct ioband_dev *dev,
 					  struct ioband_grp *grp)
 {
-	long most;
+	struct ioband_passed *passed;
 
 	if (likely(READ_ONCE(dev->solo) == grp))
 		return true;
-	most = READ_ONCE(dev->open);
-	return most && __this_cpu_read(dev->passed->infl) < most &&
-	       __this_cpu_inc_return(dev->passed->nr) % IOBAND_LOOK;
+	if (!READ_ONCE(dev->open))
+		return false;
+	passed = this_cpu_ptr(dev->passed);
+	return READ_ONCE(passed->infl) < READ_ONCE(passed->most) &&
+	       ++passed->nr < IOBAND_LOOK;
 }
 
 /* Alone for long enough? */
@@ -133,38 +144,62 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 
 	if (dev->solo && dev->solo != grp) {
 		WRITE_ONCE(dev->solo, NULL);
 		ioband_drain_passed(dev, now);
-	} else if (!dev->solo && !grp->offline &&
+	} else if (!dev->solo && !dev->open && !grp->offline &&
 		   sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
 		   now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(dev)) {
 		/* of whom was alone before, nothing is in flight any more */
-		WRITE_ONCE(dev->open, 0);
 		WRITE_ONCE(dev->solo, grp);
 	}
+}
+
+/* A CPU may have its part of the room there is before it looks again. */
+static void ioband_grant(struct ioband_passed *passed, unsigned int room)
+{
+	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
+		   max(room / num_online_cpus(), 1U));
 }
 
 /* Has the device more than it was given?  Then nobody has to wait for anybody. */
 static void ioband_try_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
+	int cpu;
 
 	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || dev->dead ||
 	    !sh->least || 2 * sh->latency > 3 * sh->least || ioband_uncounted(dev))
 		return;
+	for_each_possible_cpu(cpu)
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), sh->knee.depth);
 	sh->open_since = now;
-	WRITE_ONCE(dev->open, max(sh->knee.depth / num_online_cpus(), 1));
+	sh->nr_opened++;
+	WRITE_ONCE(dev->open, true);
 }
 
 /* The gate is open.  May it stay so? */
 static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
+	unsigned int infl = sh->infl + ioband_passed_sum(dev);
 
-	if (!dev->dead && now - sh->open_since < IOBAND_OPEN_NS &&
-	    sh->infl + ioband_passed_sum(dev) < sh->knee.depth)
+	if (now - sh->open_since < IOBAND_OPEN_NS && infl < sh->knee.depth) {
+		ioband_grant(this_cpu_ptr(dev->passed), sh->knee.depth - infl);
 		return true;
-	WRITE_ONCE(dev->open, 0);
+	}
+	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
+	/* only some have looked: who was the latest says nothing */
+	sh->alone_since = now;
 	return false;
+}
+
+/* Who looks stands for all that passed on this CPU since somebody did. */
+static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	struct ioband_passed *passed = this_cpu_ptr(grp->dev->passed);
+	u64 cost = ioband_bio_cost(&grp->dev->share, bio);
+
+	ioband_used(grp, max(passed->nr, 1U) * cost, now);
+	passed->nr = 0;
 }
 
 /**
@@ -188,9 +223,8 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 	}
 	if (!ioband_stays_open(dev, now))
 		return false;
-	/* it stands for those that did not look */
-	ioband_used(grp, IOBAND_LOOK * ioband_bio_cost(&dev->share, bio), now);
-	ioband_pass(grp, bio);
+	ioband_sample(grp, bio, now);
+	ioband_pass(dev, bio);
 	return true;
 }
 
@@ -219,7 +253,7 @@ bool ioband_share(struct bio *bio)
 	}
 	dev = grp->dev;
 	if (likely(ioband_passes(dev, grp))) {
-		ioband_pass(grp, bio);
+		ioband_pass(dev, bio);
 		preempt_enable();
 		return false;
 	}
@@ -248,6 +282,8 @@ void ioband_bypass_removed(struct ioband_grp *grp)
 {
 	struct ioband_dev *dev = grp->dev;
 
+	if (dev->share.latest == grp)
+		dev->share.latest = NULL;
 	if (dev->solo != grp)
 		return;
 	WRITE_ONCE(dev->solo, NULL);

@@ -47,7 +47,7 @@ static void ioband_show_share(struct seq_file *sf, struct ioband_grp *grp)
 	struct ioband_share *g = &grp->share;
 	u64 asked, got;
 
-	if (!g->last_done && g->where == IOBAND_AWAY)
+	if (!g->last_done && !g->used.second && g->where == IOBAND_AWAY)
 		return;
 	ioband_share_parts(grp, &asked, &got);
 	seq_printf(sf, " share: weight=%u share_ppm=%llu got_ppm=%llu %s inflight=%u share_waits=%llu share_wait_ns=%lld think_ns=%lld",
@@ -65,7 +65,8 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 		if (rcu_access_pointer(grp->dir[rw].rule) ||
 		    grp->dir[rw].nr_throttled)
 			return true;
-	return grp->debt.state != IOBAND_IDLE || grp->share.last_done;
+	return grp->debt.state != IOBAND_IDLE || grp->share.last_done ||
+	       grp->share.used.second;
 }
 
 /* One line a group that has limits or has waited, removed ones included. */
@@ -118,10 +119,11 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 	struct ioband_sharer *sh = &dev->share;
 
 	guard(spinlock_irq)(&dev->lock);
-	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u active=%u%s gap_ns=%lld\n",
+	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld\n",
 		   sh->knee.depth, phases[sh->knee.phase], ioband_bdp(sh) >> 10,
 		   (ioband_bdp(sh) & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
-		   sh->nr_active, dev->solo ? " solo" : dev->open ? " open" : "", sh->gap);
+		   ioband_passed_sum(dev), sh->nr_active,
+		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened, sh->gap);
 	for (int rw = READ; rw <= WRITE; rw++) {
 		for (int size = 0; size < IOBAND_SIZES; size++) {
 			struct ioband_class *class = &sh->class[rw][size];

@@ -67,7 +67,7 @@ struct ioband_evidence {
 };
 
 /**
- * struct ioband_knee - the finder's state, zero but for @depth at first
+ * struct ioband_knee - the finder's state
  * @depth:	I/Os in flight at most, at least 1
  * @gain:	how much faster the device was than with one I/O at a time, in
  *		1 / 1024, 0 if that is not known
@@ -137,6 +137,8 @@ static inline unsigned int ioband_knee_bisect(struct ioband_knee *k,
 		k->phase = IOBAND_BISECT;
 		return (k->good + k->bad) / 2;
 	}
+	/* nothing does more at once than it has */
+	k->gain = min(k->gain, (u64)k->good << 10);
 	k->turn = 0;
 	memset(k->seen, 0, sizeof(k->seen));
 	k->outstanding = outstanding;
@@ -151,7 +153,7 @@ static inline unsigned int ioband_knee_ramp(struct ioband_knee *k,
 	if (k->depth == 1)
 		k->single = base->per;
 	else if (k->phase != IOBAND_RAMP)
-		k->single = 0;
+		k->single = mul_u64_u64_shr(base->per, k->gain, 10);
 	k->phase = IOBAND_RAMP;
 	k->base = *base;
 	k->prev = k->depth;
@@ -182,6 +184,19 @@ static inline unsigned int ioband_knee_ramped(struct ioband_knee *k,
 	return ioband_knee_bisect(k, s->outstanding);
 }
 
+/**
+ * ioband_knee_bdp - how many I/Os does the device do at once?
+ * @k:		the finder
+ * @least:	what the least latencies say: too few if I/Os take more or less as
+ *		they like
+ *
+ * Return: in 1 / 1024, see struct ioband_load.
+ */
+static inline u64 ioband_knee_bdp(const struct ioband_knee *k, u64 least)
+{
+	return k->gain >= IOBAND_PARALLEL_GAIN ? max(k->gain, least) : least;
+}
+
 static inline unsigned int ioband_knee_probe(struct ioband_knee *k,
 					     const struct ioband_sample *s,
 					     const struct ioband_load *load,
@@ -192,7 +207,7 @@ static inline unsigned int ioband_knee_probe(struct ioband_knee *k,
 		IOBAND_DEEPER, IOBAND_SHALLOWER, IOBAND_DOUBLE,
 	};
 	unsigned int cur = k->good, depth;
-	bool slack = ((u64)cur << 10) > 2 * load->bdp;
+	bool slack = ((u64)cur << 10) > 2 * ioband_knee_bdp(k, load->bdp);
 
 	k->held = 0;
 	k->probe = order[k->turn++ % ARRAY_SIZE(order)];
@@ -263,19 +278,6 @@ static inline unsigned int ioband_knee_judge(struct ioband_knee *k,
 	return ioband_knee_hold(k, moved ? probed : k->good);
 }
 
-/**
- * ioband_knee_bdp - how many I/Os does the device do at once?
- * @k:		the finder
- * @least:	what the least latencies say: too few if I/Os take more or less as
- *		they like
- *
- * Return: in 1 / 1024, see struct ioband_load.
- */
-static inline u64 ioband_knee_bdp(const struct ioband_knee *k, u64 least)
-{
-	return k->gain >= IOBAND_PARALLEL_GAIN ? max(k->gain, least) : least;
-}
-
 /* A window has ended.  Returns the depth of the next. */
 static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 					    const struct ioband_sample *s,
@@ -284,7 +286,8 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 	unsigned int limit = IOBAND_DEPTH_MAX;
 
 	if (k->phase == IOBAND_RAMP && k->single)
-		k->gain = div64_u64(k->single << 10, min(s->per, k->base.per));
+		k->gain = min(div64_u64(k->single << 10, min(s->per, k->base.per)),
+			      (u64)k->depth << 10);
 	if (ioband_knee_bdp(k, load->bdp) < IOBAND_SERIAL_BDP)
 		limit = IOBAND_DEPTH_SERIAL;
 	/* beyond that submitters wait where no weight counts */
@@ -303,7 +306,7 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 		return ioband_knee_bisect(k, s->outstanding);
 	case IOBAND_HOLD:
 		/* it takes fewer than it did */
-		k->good = min(k->good, limit);
+		k->good = min_not_zero(k->good, load->limit);
 		if (s->limited && s->outstanding > 2 * k->outstanding &&
 		    k->outstanding < max(32U, 2 * k->good)) {
 			k->bad = 0;

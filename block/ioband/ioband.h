@@ -145,8 +145,9 @@ struct ioband_out {
 
 /* per CPU and device: bios that passed the share gate without its lock */
 struct ioband_passed {
-	long			infl;	/* by where they came and where they ended */
-	unsigned int		nr;	/* see IOBAND_LOOK */
+	long			infl;	/* those that came here less those that ended here */
+	long			most;	/* of infl before it looks */
+	unsigned int		nr;	/* passed since it looked */
 };
 
 /* per device that has or had a rule */
@@ -162,7 +163,7 @@ struct ioband_dev {
 
 	/* who need not wait, see bypass.c: read by all, changes under the lock */
 	struct ioband_grp	*solo;	/* alone for a while: passes */
-	unsigned int		open;	/* all pass: in flight on a CPU, 0 for none */
+	bool			open;	/* all pass */
 	bool			draining;	/* see ioband_uncounted() */
 	struct ioband_passed __percpu *passed;
 

