@@ -299,7 +299,9 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 	case IOBAND_RAMP:
 		return ioband_knee_ramped(k, s, limit);
 	case IOBAND_BISECT:
-		if (ioband_knee_fits(k, s, s->err + k->best.err))
+		/* in doubt deeper: probes come back from there, and nothing is lost */
+		if (ioband_gain(s->per, k->best.per) + s->err + k->best.err <=
+		    IOBAND_KNEE_PPM)
 			k->good = k->depth;
 		else
 			k->bad = k->depth;
