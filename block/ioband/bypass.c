@@ -165,8 +165,8 @@ static void ioband_try_open(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	int cpu;
 
-	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || dev->dead ||
-	    !sh->least || 2 * sh->latency > 3 * sh->least || ioband_uncounted(dev))
+	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !sh->least ||
+	    2 * sh->latency > 3 * sh->least || ioband_uncounted(dev))
 		return;
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), sh->knee.depth);
@@ -281,11 +281,15 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 void ioband_bypass_removed(struct ioband_grp *grp)
 {
 	struct ioband_dev *dev = grp->dev;
+	s64 now = ktime_get_ns();
 
-	if (dev->share.latest == grp)
+	/* the next to come is not the first of all, and may not be alone */
+	if (dev->share.latest == grp) {
 		dev->share.latest = NULL;
+		dev->share.alone_since = now;
+	}
 	if (dev->solo != grp)
 		return;
 	WRITE_ONCE(dev->solo, NULL);
-	ioband_drain_passed(dev, ktime_get_ns());
+	ioband_drain_passed(dev, now);
 }

@@ -146,8 +146,8 @@ struct ioband_out {
 /* per CPU and device: bios that passed the share gate without its lock */
 struct ioband_passed {
 	long			infl;	/* those that came here less those that ended here */
-	long			most;	/* of infl before it looks */
-	unsigned int		nr;	/* passed since it looked */
+	long			most;	/* of infl before it looks: dev->lock */
+	unsigned int		nr;	/* passed since it looked: this CPU */
 };
 
 /* per device that has or had a rule */
