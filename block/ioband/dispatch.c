@@ -130,16 +130,22 @@ static void ioband_out_workfn(struct work_struct *work)
 	struct bio_list bios = BIO_EMPTY_LIST;
 	struct blk_plug plug;
 	struct bio *bio;
+	bool plugged;
 
 	scoped_guard(spinlock_irqsave, &out->dev->lock)
 		bio_list_merge_init(&bios, &out->bios);
 
-	blk_start_plug(&plug);
+	/* with a tag, in a plug, an I/O would leave the device idle */
+	plugged = bios.head && (!ioband_is_carried(bios.head) ||
+				READ_ONCE(out->dev->q->elevator));
+	if (plugged)
+		blk_start_plug(&plug);
 	while ((bio = bio_list_pop(&bios))) {
 		ioband_submit(out->dev, bio);
 		cond_resched();
 	}
-	blk_finish_plug(&plug);
+	if (plugged)
+		blk_finish_plug(&plug);
 }
 
 /* Negative: iocost and its blkcg_set_delay() have taken over this group. */
@@ -320,7 +326,9 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	dev->out = alloc_percpu(struct ioband_out);
 	if (!dev->out)
 		goto free_passed;
-	dev->wq = alloc_workqueue("ioband/%s", WQ_MEM_RECLAIM | WQ_PERCPU, 0,
+	/* the device idles until it runs */
+	dev->wq = alloc_workqueue("ioband/%s",
+				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0,
 				  disk->disk_name);
 	if (!dev->wq)
 		goto free_out;
