@@ -182,13 +182,22 @@ static bool ioband_is_metadata(struct bio *bio)
 	       READ_ONCE(I_BDEV(mapping->host)->bd_holder);
 }
 
+/* Is the current task of the group that pays for a bio, or at work for it? */
+static bool ioband_works_for(struct bio *bio)
+{
+	if (current->flags & PF_KTHREAD)
+		return kthread_blkcg();
+	guard(rcu)();
+	return task_css(current, io_cgrp_id) == bio_blkcg_css(bio);
+}
+
 /**
  * ioband_must_pass - is a bio one that others wait for?
  * @bio:	the bio
  *
- * Those are never held: metadata and swap, and data that a kernel thread writes
- * back because somebody waits for it (jbd2, sync).  A kernel thread that works for
- * a group says so and is no exception.
+ * Those are never held: metadata and swap, and data that a kernel thread or a task of
+ * another group writes back because somebody waits for it (jbd2, sync, fsync).  A
+ * kernel thread that works for a group says so and is no exception.
  *
  * Context: that of the submitter.
  * Return: true if it goes at once, and its group owes.
@@ -197,9 +206,9 @@ bool ioband_must_pass(struct bio *bio)
 {
 	if (ioband_is_metadata(bio))
 		return true;
-	return (current->flags & PF_KTHREAD) && !kthread_blkcg() &&
-	       bio_op(bio) == REQ_OP_WRITE && (bio->bi_opf & REQ_SYNC) &&
-	       bio_has_data(bio) && folio_test_writeback(page_folio(bio_page(bio)));
+	return bio_op(bio) == REQ_OP_WRITE && (bio->bi_opf & REQ_SYNC) &&
+	       bio_has_data(bio) && folio_test_writeback(page_folio(bio_page(bio))) &&
+	       !ioband_works_for(bio);
 }
 
 enum ioband_verdict { IOBAND_PASS, IOBAND_OWE, IOBAND_KEEP };

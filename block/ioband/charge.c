@@ -335,5 +335,6 @@ void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 		cost = max(cost, ioband_bio_share(gate, bio));
 		ioband_gate_pay(gate, bio, now, true);
 	}
-	ioband_delay(grp, cost, now);
+	if (!ioband_is_owned(bio))
+		ioband_delay(grp, cost, now);
 }

@@ -245,6 +245,8 @@ static int ioband_write(struct kernfs_open_file *of, char *buf,
 		ret = ioband_write_line(css_to_blkcg(of_css(of)), buf, &conf.line);
 	ioband_rule_free(conf.spare[READ]);
 	ioband_rule_free(conf.spare[WRITE]);
+	if (!ret && conf.line.wants)
+		ret = ioband_own_pages(css_to_blkcg(of_css(of)));
 	return ret;
 }
 

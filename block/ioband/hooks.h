@@ -2,7 +2,8 @@
 #ifndef IOBAND_HOOKS_H
 #define IOBAND_HOOKS_H
 
-#include <linux/blk_types.h>
+#include <linux/bio.h>
+#include <linux/dirty_owner.h>
 #include <linux/jump_label.h>
 #include <linux/tracepoint-defs.h>
 
@@ -22,11 +23,27 @@ DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
 bool ioband_owns_files(void);
+bool __ioband_own_bio(struct bio *bio);
 bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
 void ioband_cancel_bios(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
+
+/**
+ * ioband_own_bio - make a bio of dirty pages the group's that dirtied them
+ * @bio: bio that is about to be submitted for the first time
+ *
+ * Context: process context.
+ * Return: true if @bio is of several groups: its parts have been submitted, and it
+ *	   ends with the last of them.
+ */
+static inline bool ioband_own_bio(struct bio *bio)
+{
+	return static_branch_unlikely(&dirty_owner_key) &&
+	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
+	       !bio_flagged(bio, BIO_PAGE_PINNED) && __ioband_own_bio(bio);
+}
 
 /**
  * ioband_bio - pass a bio through the caps of its group
@@ -62,6 +79,7 @@ static inline void ioband_done_bio(struct bio *bio)
 #else /* CONFIG_BLK_CGROUP_IOBAND */
 
 static inline bool ioband_owns_files(void) { return false; }
+static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_cancel_bios(struct gendisk *disk) { }

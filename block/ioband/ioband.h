@@ -337,6 +337,7 @@ bool ioband_must_pass(struct bio *bio);
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due);
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
+void ioband_undrain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
 void ioband_attach(struct ioband_dir *dir, s64 now);
 void ioband_detach(struct ioband_dir *dir);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
@@ -367,6 +368,10 @@ void ioband_link_removed(struct ioband_grp *grp);
 /* policy.c */
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
+
+/* writeback.c */
+int ioband_own_pages(struct blkcg *blkcg);
+bool ioband_is_owned(struct bio *bio);
 
 /* files.c */
 int ioband_parse_u64(const char *str, u64 *val);

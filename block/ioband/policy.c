@@ -11,6 +11,9 @@
  * gates of its group and of all above it; on v1 the one of its group.  It pays at
  * all of them or at none.
  *
+ *	submit_bio()
+ *	    |		v1, dirty pages: writeback.c makes it the group's that dirtied
+ *	    |		them
  *	submit_bio_noacct()
  *	    |
  *	admit.c		enough at every gate, and nobody waits there: go on

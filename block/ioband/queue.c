@@ -261,6 +261,25 @@ void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 	ioband_unheld(dir, now);
 }
 
+/**
+ * ioband_undrain - give back some of what ioband_drain() took
+ * @dir:	the group and direction, drained
+ * @bios:	in their order; empty afterwards
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_undrain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
+{
+	if (bio_list_empty(bios))
+		return;
+	dir->held = bio_list_size(bios);
+	dir->held_since = now;
+	bio_list_merge_init(&dir->fifo, bios);
+	list_add_tail(&dir->active, &dir->grp->dev->active[ioband_rw(dir)]);
+	ioband_attach(dir, now);
+}
+
 /* Advance the start tags from a source up to the top by what @bio uses. */
 static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 			   struct bio *bio, s64 due)

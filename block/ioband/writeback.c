@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffered writes on v1: a bio of dirty pages is the group's that dirtied them.
+ *
+ * The pages know, see kernel/cgroup/dirty_owner.c.  A bio of pages that several groups
+ * dirtied is split where the owner changes.
+ */
+#include <linux/backing-dev.h>
+#include <linux/blkdev.h>
+#include <linux/dirty_owner.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/pagemap.h>
+
+#include "ioband.h"
+
+static struct bio_set ioband_owner_bios;
+
+/* A group on the disk that a backing device is, NULL if it is none or has no group. */
+static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
+					 struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	/* only disks own any */
+	if (!owner)
+		return NULL;
+	blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
+	grp = blkg ? blkg_to_grp(blkg) : NULL;
+	return grp && ioband_is_ready(grp) ? grp : NULL;
+}
+
+/* See struct dirty_owner_ops. */
+static u64 ioband_dirty_rate(struct cgroup_subsys_state *css,
+			     struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
+	struct ioband_dir *dir;
+
+	/* weights may be the group's, who has not met the disk yet */
+	if (!grp)
+		return bdi->owner && atomic_read(&ioband_nr_weights) ?
+			DIRTY_RATE_MEASURED : 0;
+	dir = &grp->dir[WRITE];
+	if (READ_ONCE(dir->limit[IOBAND_BYTES]) != U64_MAX)
+		return READ_ONCE(dir->limit[IOBAND_BYTES]);
+	if (READ_ONCE(dir->limit[IOBAND_IOS]) != U64_MAX || ioband_has_weights(grp->dev))
+		return DIRTY_RATE_MEASURED;
+	return 0;
+}
+
+/**
+ * ioband_is_owned - is a bio the write of dirty pages that have an owner?
+ * @bio:	the bio, not yet submitted
+ *
+ * Who dirties such pages is paced: a debt needs no other delay.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool ioband_is_owned(struct bio *bio)
+{
+	return static_branch_unlikely(&dirty_owner_key) &&
+	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
+	       folio_test_writeback(page_folio(bio_page(bio))) &&
+	       dirty_owner_of_write(bio_page(bio));
+}
+
+static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
+{
+	struct bio_list bios = BIO_EMPTY_LIST, rest = BIO_EMPTY_LIST;
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	struct bio *bio;
+
+	ioband_drain(dir, &bios, now);
+	while ((bio = bio_list_pop(&bios))) {
+		if (ioband_is_owned(bio)) {
+			ioband_owe(grp, bio, now);
+			ioband_send(grp->dev, bio, now, now);
+		} else {
+			bio_list_add(&rest, bio);
+		}
+	}
+	ioband_undrain(dir, &rest, now);
+	ioband_kick(grp->dev, now);
+}
+
+/*
+ * Somebody else waits for what a group writes: a journal, sync, reclaim. What is held
+ * of it, about a second's worth, goes at once, and the group owes.
+ */
+static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
+
+	if (!grp || !READ_ONCE(grp->dir[WRITE].held))
+		return;
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	if (grp->dir[WRITE].held)
+		ioband_boost_locked(grp, ktime_get_ns());
+}
+
+static const struct dirty_owner_ops ioband_dirty_ops = {
+	.rate	= ioband_dirty_rate,
+	.boost	= ioband_boost,
+};
+
+/**
+ * ioband_own_pages - let pages have owners, if a group needs that
+ * @blkcg:	the group that got a limit or weight
+ *
+ * On the default hierarchy inodes have owners.
+ *
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int ioband_own_pages(struct blkcg *blkcg)
+{
+	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !blkcg->css.parent)
+		return 0;
+	return dirty_owner_enable(&ioband_dirty_ops);
+}
+
+/* Bytes at the start of a bio that have one owner, and who that is. */
+static unsigned int ioband_owned_bytes(struct bio *bio, u32 *owner)
+{
+	unsigned int bytes = 0;
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	bio_for_each_segment(bv, bio, iter) {
+		u32 id = dirty_owner_of_write(bv.bv_page);
+
+		if (!bytes)
+			*owner = id;
+		else if (id != *owner)
+			break;
+		bytes += bv.bv_len;
+	}
+	return bytes;
+}
+
+static void ioband_give_owner(struct bio *bio, u32 owner)
+{
+	struct cgroup_subsys_state *css;
+
+	guard(rcu)();
+	css = owner ? dirty_owner_css(owner) : NULL;
+	if (css)
+		bio_associate_blkg_from_css(bio, css);
+}
+
+/*
+ * Submit the parts of a bio, each as its owner's.  They are clones, and the bio itself
+ * only waits for them: in flight, it would keep the place in the device that one of
+ * its own parts waits for.
+ *
+ * Returns false if there is no memory; the bio has to go as it is.
+ */
+static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
+{
+	unsigned int align = bdev_logical_block_size(bio->bi_bdev);
+	struct bio *rest, *part;
+
+	rest = bio_alloc_clone(bio->bi_bdev, bio, GFP_NOWAIT, &ioband_owner_bios);
+	if (!rest)
+		return false;
+	bio_chain(rest, bio);
+	while (bytes < rest->bi_iter.bi_size && IS_ALIGNED(bytes, align)) {
+		part = bio_split(rest, bytes >> SECTOR_SHIFT, GFP_NOWAIT,
+				 &ioband_owner_bios);
+		if (IS_ERR_OR_NULL(part))
+			break;
+		bio_chain(part, bio);
+		ioband_give_owner(part, owner);
+		submit_bio_noacct(part);
+		bytes = ioband_owned_bytes(rest, &owner);
+	}
+	ioband_give_owner(rest, owner);
+	submit_bio_noacct(rest);
+	bio_endio(bio);
+	return true;
+}
+
+/**
+ * __ioband_own_bio - see ioband_own_bio()
+ * @bio:	a write that has data
+ *
+ * Return: true if it has been submitted, in parts.
+ */
+bool __ioband_own_bio(struct bio *bio)
+{
+	u32 owner = 0;
+	unsigned int bytes = ioband_owned_bytes(bio, &owner);
+
+	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
+	    ioband_submit_owned(bio, bytes, owner))
+		return true;
+	ioband_give_owner(bio, owner);
+	return false;
+}
+
+static int __init ioband_writeback_init(void)
+{
+	return bioset_init(&ioband_owner_bios, BIO_POOL_SIZE, 0, BIOSET_NEED_BVECS);
+}
+subsys_initcall(ioband_writeback_init);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flows: the groups that have dirtied pages, by backing device.
+ *
+ * A flow comes with the first page, under whatever locks that is dirtied, and goes
+ * when it has had none for a while.
+ */
+#include <linux/blk-cgroup.h>
+#include <linux/debugfs.h>
+#include <linux/hashtable.h>
+#include <linux/jiffies.h>
+#include <linux/init.h>
+#include <linux/kthread.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "dirty_owner-internal.h"
+
+/* A flow without pages is kept for so long. */
+#define DIRTY_FLOW_IDLE		HZ
+#define DIRTY_FLOW_BITS		8
+
+static DEFINE_HASHTABLE(dirty_flows, DIRTY_FLOW_BITS);
+/* its lock is that of the table, too */
+static DEFINE_XARRAY_FLAGS(dirty_flow_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+static u32 dirty_flow_next = 1;
+
+static void dirty_flow_reap(struct work_struct *work);
+static DECLARE_DELAYED_WORK(dirty_flow_work, dirty_flow_reap);
+
+static unsigned long dirty_flow_key(const struct cgroup_subsys_state *css,
+				    const struct backing_dev_info *bdi)
+{
+	return (unsigned long)css ^ (unsigned long)bdi >> 7;
+}
+
+static struct dirty_flow *dirty_flow_find(const struct cgroup_subsys_state *css,
+					  const struct backing_dev_info *bdi)
+{
+	struct dirty_flow *flow;
+
+	hash_for_each_possible_rcu(dirty_flows, flow, node, dirty_flow_key(css, bdi))
+		if (flow->css == css && flow->bdi == bdi)
+			return flow;
+	return NULL;
+}
+
+static void dirty_flow_free(struct dirty_flow *flow)
+{
+	bdi_put(flow->bdi);
+	css_put(flow->css);
+	kfree(flow);
+}
+
+/* Two may race for the same: the second to come finds the first. */
+static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
+					    struct backing_dev_info *bdi)
+{
+	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
+	struct dirty_flow *flow, *other;
+
+	if (!css_tryget(css))
+		return NULL;
+	flow = kzalloc_obj(*flow, gfp);
+	if (!flow) {
+		css_put(css);
+		return NULL;
+	}
+	flow->css = css;
+	flow->bdi = bdi_get(bdi);
+	flow->used = jiffies;
+	spin_lock_init(&flow->lock);
+	init_waitqueue_head(&flow->wait);
+
+	scoped_guard(spinlock_irqsave, &dirty_flow_ids.xa_lock) {
+		other = dirty_flow_find(css, bdi);
+		if (!other && __xa_alloc_cyclic(&dirty_flow_ids, &flow->id, flow,
+						XA_LIMIT(1, DIRTY_ID_MAX),
+						&dirty_flow_next, gfp) >= 0) {
+			hash_add_rcu(dirty_flows, &flow->node, dirty_flow_key(css, bdi));
+			schedule_delayed_work(&dirty_flow_work, DIRTY_FLOW_IDLE);
+			return flow;
+		}
+	}
+	dirty_flow_free(flow);
+	return other;
+}
+
+/**
+ * dirty_css_of_current - for which group is the current task at work?
+ *
+ * Context: RCU read side.
+ * Return: the group; NULL for a kernel thread, unless it says for whom.
+ */
+struct cgroup_subsys_state *dirty_css_of_current(void)
+{
+	if (current->flags & PF_KTHREAD)
+		return kthread_blkcg();
+	return task_css(current, io_cgrp_id);
+}
+
+/**
+ * dirty_flow_of_current - whose are the pages that the current task dirties?
+ * @bdi:	where they go
+ *
+ * Context: RCU read side; any locks held.
+ * Return: the flow, NULL for nobody's, or for want of memory.
+ */
+struct dirty_flow *dirty_flow_of_current(struct backing_dev_info *bdi)
+{
+	struct cgroup_subsys_state *css = dirty_css_of_current();
+	struct dirty_flow *flow;
+
+	if (!css || !css->parent)
+		return NULL;
+	flow = dirty_flow_find(css, bdi);
+	return flow ?: dirty_flow_create(css, bdi);
+}
+
+/**
+ * dirty_flow_by_id - the flow that a word names
+ * @id:		its id
+ *
+ * Context: RCU read side.
+ * Return: the flow, or NULL if it is gone.
+ */
+struct dirty_flow *dirty_flow_by_id(u32 id)
+{
+	return xa_load(&dirty_flow_ids, id);
+}
+
+static bool dirty_flow_is_used(struct dirty_flow *flow)
+{
+	return atomic_long_read(&flow->dirty) || atomic_long_read(&flow->writing) ||
+	       atomic_read(&flow->users);
+}
+
+/* Hide those that seem to be of no use.  Returns true if any is left to see. */
+static bool dirty_flow_hide(struct hlist_head *hidden)
+{
+	struct dirty_flow *flow;
+	struct hlist_node *tmp;
+	bool left = false;
+	int i;
+
+	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
+	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
+		if (dirty_flow_is_used(flow)) {
+			flow->used = jiffies;
+		} else if (time_after_eq(jiffies, flow->used + DIRTY_FLOW_IDLE) ||
+			   css_is_dying(flow->css)) {
+			hash_del_rcu(&flow->node);
+			hlist_add_head(&flow->idle, hidden);
+			continue;
+		}
+		left = true;
+	}
+	return left;
+}
+
+/* Those that nobody used meanwhile go; the others are seen again. */
+static bool dirty_flow_sort_out(struct hlist_head *hidden)
+{
+	struct dirty_flow *flow;
+	struct hlist_node *tmp;
+	bool left = false;
+
+	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
+	hlist_for_each_entry_safe(flow, tmp, hidden, idle) {
+		if (dirty_flow_is_used(flow)) {
+			hlist_del(&flow->idle);
+			hash_add_rcu(dirty_flows, &flow->node,
+				     dirty_flow_key(flow->css, flow->bdi));
+			left = true;
+		} else {
+			__xa_erase(&dirty_flow_ids, flow->id);
+		}
+	}
+	return left;
+}
+
+static void dirty_flow_reap(struct work_struct *work)
+{
+	HLIST_HEAD(hidden);
+	struct dirty_flow *flow;
+	struct hlist_node *tmp;
+	bool left = dirty_flow_hide(&hidden);
+
+	if (!hlist_empty(&hidden)) {
+		/* O3: whoever found one before is done with it, or in its counts */
+		synchronize_rcu();
+		left |= dirty_flow_sort_out(&hidden);
+		/* and who found one by its id */
+		synchronize_rcu();
+	}
+	hlist_for_each_entry_safe(flow, tmp, &hidden, idle)
+		dirty_flow_free(flow);
+	if (left)
+		schedule_delayed_work(&dirty_flow_work, DIRTY_FLOW_IDLE);
+}
+
+/* One line a flow: group, device, pages now and ever. */
+static int dirty_flows_show(struct seq_file *sf, void *v)
+{
+	struct dirty_flow *flow;
+	int i;
+
+	guard(rcu)();
+	hash_for_each_rcu(dirty_flows, i, flow, node)
+		seq_printf(sf, "cg=%llu bdi=%s dirty=%ld writing=%ld dirtied=%ld\n",
+			   cgroup_id(flow->css->cgroup), bdi_dev_name(flow->bdi),
+			   atomic_long_read(&flow->dirty),
+			   atomic_long_read(&flow->writing),
+			   atomic_long_read(&flow->dirtied));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(dirty_flows);
+
+static int __init dirty_flow_init(void)
+{
+	debugfs_create_file("dirty_owner", 0400, NULL, NULL, &dirty_flows_fops);
+	return 0;
+}
+late_initcall(dirty_flow_init);

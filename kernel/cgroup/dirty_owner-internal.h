@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __DIRTY_OWNER_INTERNAL_H
+#define __DIRTY_OWNER_INTERNAL_H
+
+#include <linux/atomic.h>
+#include <linux/backing-dev.h>
+#include <linux/cgroup.h>
+#include <linux/dirty_owner.h>
+#include <linux/rculist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+/*
+ * Lock order: i_pages and whatever a filesystem holds when it dirties a page, then
+ * the lock of the flows, a leaf.  flow->lock is another leaf.
+ *
+ * Invariants:
+ *
+ *  O1	A page counts in dirty of the flow that its dirty word names, and in writing
+ *	of the one that its write word names.  Who changes the word by cmpxchg or
+ *	xchg changes the count, and nobody else.
+ *  O2	The dirty word is set before the page is dirty, and cleared after it is
+ *	clean: then it becomes the write word, until the write has ended.
+ *  O3	A flow that a page counts in exists: it is freed only if both counts and
+ *	flow->users are zero after a grace period in which nobody could find it.
+ *	A word and its count change within one RCU read side.
+ *  O4	What a filesystem cleans and then does not write keeps its write word, until
+ *	it is cleaned or dirtied again or leaves the page cache.
+ */
+
+/* What a word can name; 0 is nobody. */
+#define DIRTY_ID_MAX		(BIT(30) - 1)
+
+/* dirtier and place: pages of one group on one backing device */
+struct dirty_flow {
+	u32			id;
+	struct cgroup_subsys_state *css;	/* a reference */
+	struct backing_dev_info	*bdi;		/* a reference */
+	atomic_long_t		dirty;		/* pages, O1 */
+	atomic_long_t		writing;	/* pages, O1 */
+	atomic_long_t		dirtied;	/* pages ever, less those not written */
+	atomic_long_t		written;	/* pages ever */
+	atomic_t		users;		/* who waits here */
+	wait_queue_head_t	wait;		/* for writing to go down */
+	unsigned long		used;		/* jiffies */
+
+	/* the clock of dirty_pace.c */
+	spinlock_t		lock;
+	long			paced;		/* of dirtied */
+	u64			rate;		/* bytes a second */
+	s64			next;		/* ns */
+
+	/* what dirty_pace.c has seen of written: lock */
+	long			learnt_from;
+	s64			learnt_at;	/* ns */
+	u64			drain;		/* pages a second */
+
+	struct hlist_node	node;		/* lock of the flows, RCU */
+	struct hlist_node	idle;		/* while it is being reaped */
+};
+
+static inline long dirty_flow_pages(const struct dirty_flow *flow)
+{
+	return max_t(long, atomic_long_read(&flow->dirty), 0) +
+	       max_t(long, atomic_long_read(&flow->writing), 0);
+}
+
+/* dirty_flow.c */
+struct cgroup_subsys_state *dirty_css_of_current(void);
+struct dirty_flow *dirty_flow_of_current(struct backing_dev_info *bdi);
+struct dirty_flow *dirty_flow_by_id(u32 id);
+
+/* dirty_owner.c */
+extern const struct dirty_owner_ops *dirty_owner_ops;
+
+#endif /* __DIRTY_OWNER_INTERNAL_H */

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Owners of dirty pages: which group dirtied a page, and whose write is under way.
+ *
+ * Two words for each page, beside the memory map: a page that is being written can be
+ * dirtied again, by another group.  Both name a flow, see dirty_flow.c, which counts
+ * its pages in either state.
+ *
+ *	write(), or a fault	the dirty word, unless it has an owner already
+ *	cleaned to be written	the dirty word becomes the write word
+ *	written			the write word goes
+ *	truncated, removed	both go
+ *
+ * Words are for pages and not for folios: a folio can be as large as a huge page and
+ * have been written to by many.
+ */
+#include <linux/blkdev.h>
+#include <linux/memblock.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/pagemap.h>
+#include <linux/vmalloc.h>
+
+#include "dirty_owner-internal.h"
+
+DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
+
+struct dirty_words {
+	u32			dirty;
+	u32			write;
+};
+
+/* Pages of a chunk of words; no folio is in two. */
+#define DIRTY_CHUNK_SHIFT	15
+#define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
+
+static struct dirty_words **dirty_chunks;
+static unsigned long dirty_nr_chunks;
+static DEFINE_MUTEX(dirty_enable_mutex);
+const struct dirty_owner_ops *dirty_owner_ops;
+
+/* Pages that one flow gained or lost in a row. */
+struct dirty_run {
+	u32			id;
+	long			nr;
+};
+
+static struct dirty_words *dirty_words_of(unsigned long pfn)
+{
+	unsigned long chunk = pfn >> DIRTY_CHUNK_SHIFT;
+
+	/* memory that was added later */
+	if (chunk >= dirty_nr_chunks || !dirty_chunks[chunk])
+		return NULL;
+	return dirty_chunks[chunk] + (pfn & (DIRTY_CHUNK - 1));
+}
+
+static struct dirty_words *dirty_folio_words(struct folio *folio)
+{
+	BUILD_BUG_ON(MAX_PAGECACHE_ORDER > DIRTY_CHUNK_SHIFT);
+	return dirty_words_of(folio_pfn(folio));
+}
+
+/* Pages of a flow are dirty no more, or written. */
+static void dirty_flow_less(struct dirty_flow *flow, atomic_long_t *count, long nr)
+{
+	atomic_long_sub(nr, count);
+	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_pace.c */
+	smp_mb__after_atomic();
+	if (waitqueue_active(&flow->wait)) /* after the barrier above */
+		wake_up(&flow->wait);
+}
+
+enum dirty_change { DIRTY_DROP, DIRTY_SEND, DIRTY_RESTORE, DIRTY_DONE };
+
+static void dirty_run_end(struct dirty_run *run, enum dirty_change change)
+{
+	struct dirty_flow *flow = run->id ? dirty_flow_by_id(run->id) : NULL;
+
+	if (!flow || WARN_ON_ONCE(!run->nr))
+		return;
+	switch (change) {
+	case DIRTY_DROP:
+		/* it costs nothing after all */
+		atomic_long_sub(run->nr, &flow->dirtied);
+		dirty_flow_less(flow, &flow->dirty, run->nr);
+		break;
+	case DIRTY_SEND:
+		atomic_long_add(run->nr, &flow->writing);
+		atomic_long_sub(run->nr, &flow->dirty);
+		break;
+	case DIRTY_RESTORE:
+		atomic_long_add(run->nr, &flow->dirty);
+		atomic_long_sub(run->nr, &flow->writing);
+		break;
+	case DIRTY_DONE:
+		atomic_long_add(run->nr, &flow->written);
+		dirty_flow_less(flow, &flow->writing, run->nr);
+		break;
+	}
+}
+
+static void dirty_run_add(struct dirty_run *run, u32 id, enum dirty_change change)
+{
+	if (run->id != id) {
+		dirty_run_end(run, change);
+		*run = (struct dirty_run){ .id = id };
+	}
+	run->nr++;
+}
+
+static u32 dirty_take(u32 *word)
+{
+	return READ_ONCE(*word) ? xchg(word, 0) : 0;
+}
+
+/* Take all that a folio has in one of its words. */
+static void dirty_take_all(struct folio *folio, bool write, enum dirty_change change)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_run run = { };
+
+	if (!w)
+		return;
+	guard(rcu)();
+	for (long i = 0; i < folio_nr_pages(folio); i++) {
+		u32 id = dirty_take(write ? &w[i].write : &w[i].dirty);
+
+		if (id)
+			dirty_run_add(&run, id, change);
+	}
+	dirty_run_end(&run, change);
+}
+
+/* The page cache of a device that somebody has claimed holds that one's metadata. */
+static bool dirty_is_data(struct inode *inode)
+{
+	return !S_ISBLK(inode->i_mode) || !READ_ONCE(I_BDEV(inode)->bd_holder);
+}
+
+static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
+{
+	struct dirty_flow *flow;
+	long owned = 0;
+
+	if (!dirty_is_data(inode))
+		return;
+	guard(rcu)();
+	flow = dirty_flow_of_current(inode_to_bdi(inode));
+	if (!flow)
+		return;
+	for (long i = 0; i < nr; i++)
+		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
+	if (!owned)
+		return;
+	atomic_long_add(owned, &flow->dirty);
+	atomic_long_add(owned, &flow->dirtied);
+}
+
+void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	size_t first = from >> PAGE_SHIFT;
+
+	if (!w || !len || !mapping_can_writeback(folio->mapping))
+		return;
+	dirty_own(folio->mapping->host, w + first,
+		  DIV_ROUND_UP(from + len, PAGE_SIZE) - first);
+}
+
+void __dirty_owner_dirtied(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+
+	if (!w)
+		return;
+	for (long i = 0; i < folio_nr_pages(folio); i++)
+		if (READ_ONCE(w[i].dirty))
+			return;
+	dirty_own(folio->mapping->host, w, folio_nr_pages(folio));
+}
+
+void __dirty_owner_cancelled(struct folio *folio)
+{
+	dirty_take_all(folio, false, DIRTY_DROP);
+}
+
+void __dirty_owner_cleaned(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_run sent = { }, done = { };
+
+	if (!w)
+		return;
+	guard(rcu)();
+	for (long i = 0; i < folio_nr_pages(folio); i++) {
+		u32 id = dirty_take(&w[i].dirty), old;
+
+		/* some filesystems begin to write before they clean the last part */
+		if (!id && folio_test_writeback(folio))
+			continue;
+		old = READ_ONCE(w[i].write) || id ? xchg(&w[i].write, id) : 0;
+		if (id)
+			dirty_run_add(&sent, id, DIRTY_SEND);
+		if (old)
+			dirty_run_add(&done, old, DIRTY_DONE);
+	}
+	dirty_run_end(&sent, DIRTY_SEND);
+	dirty_run_end(&done, DIRTY_DONE);
+}
+
+void __dirty_owner_redirty(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_run back = { }, done = { };
+
+	if (!w || folio_test_writeback(folio))
+		return;
+	guard(rcu)();
+	for (long i = 0; i < folio_nr_pages(folio); i++) {
+		u32 id = dirty_take(&w[i].write);
+
+		if (!id)
+			continue;
+		/* somebody else may have been faster */
+		if (!cmpxchg(&w[i].dirty, 0, id))
+			dirty_run_add(&back, id, DIRTY_RESTORE);
+		else
+			dirty_run_add(&done, id, DIRTY_DONE);
+	}
+	dirty_run_end(&back, DIRTY_RESTORE);
+	dirty_run_end(&done, DIRTY_DONE);
+}
+
+void __dirty_owner_ended(struct folio *folio)
+{
+	dirty_take_all(folio, true, DIRTY_DONE);
+}
+
+void __dirty_owner_removed(struct folio *folio)
+{
+	dirty_take_all(folio, false, DIRTY_DROP);
+	dirty_take_all(folio, true, DIRTY_DONE);
+}
+
+void __dirty_owner_migrated(struct folio *dst, struct folio *src)
+{
+	struct dirty_words *to = dirty_folio_words(dst);
+	struct dirty_words *from = dirty_folio_words(src);
+
+	if (!from)
+		return;
+	if (!to) {
+		__dirty_owner_removed(src);
+		return;
+	}
+	for (long i = 0; i < folio_nr_pages(src); i++) {
+		WRITE_ONCE(to[i].dirty, dirty_take(&from[i].dirty));
+		WRITE_ONCE(to[i].write, dirty_take(&from[i].write));
+	}
+}
+
+void __dirty_owner_waited(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct cgroup_subsys_state *css;
+	struct dirty_flow *flow;
+	u32 last = 0;
+
+	if (!w)
+		return;
+	guard(rcu)();
+	css = dirty_css_of_current();
+	for (long i = 0; i < folio_nr_pages(folio); i++) {
+		u32 id = READ_ONCE(w[i].write);
+
+		if (!id || id == last)
+			continue;
+		last = id;
+		flow = dirty_flow_by_id(id);
+		if (flow && flow->css != css)
+			dirty_owner_ops->boost(flow->css, flow->bdi);
+	}
+}
+
+/**
+ * dirty_owner_of_write - whose write of a page is under way?
+ * @page:	a page of the page cache that is being written
+ *
+ * Context: any.
+ * Return: what dirty_owner_css() understands, or 0 for nobody's.
+ */
+u32 dirty_owner_of_write(const struct page *page)
+{
+	const struct dirty_words *w = dirty_words_of(page_to_pfn(page));
+
+	return w ? READ_ONCE(w->write) : 0;
+}
+
+/**
+ * dirty_owner_css - the group that an owner is
+ * @id:		from dirty_owner_of_write()
+ *
+ * Context: RCU read side.
+ * Return: the group; it may be offline.  NULL if it is gone.
+ */
+struct cgroup_subsys_state *dirty_owner_css(u32 id)
+{
+	struct dirty_flow *flow = dirty_flow_by_id(id);
+
+	return flow ? flow->css : NULL;
+}
+
+static bool dirty_chunk_has_memory(unsigned long chunk)
+{
+	unsigned long pfn = chunk << DIRTY_CHUNK_SHIFT;
+
+	for (unsigned long i = 0; i < DIRTY_CHUNK; i += pageblock_nr_pages)
+		if (pfn_to_online_page(pfn + i))
+			return true;
+	return false;
+}
+
+static void dirty_chunks_free(struct dirty_words **chunks, unsigned long nr)
+{
+	for (unsigned long i = 0; i < nr; i++)
+		vfree(chunks[i]);
+	vfree(chunks);
+}
+
+static int dirty_chunks_alloc(void)
+{
+	unsigned long nr = DIV_ROUND_UP(max_pfn, DIRTY_CHUNK);
+	struct dirty_words **chunks = vcalloc(nr, sizeof(*chunks));
+
+	if (!chunks)
+		return -ENOMEM;
+	for (unsigned long i = 0; i < nr; i++) {
+		if (!dirty_chunk_has_memory(i))
+			continue;
+		chunks[i] = vcalloc(DIRTY_CHUNK, sizeof(*chunks[i]));
+		if (!chunks[i]) {
+			dirty_chunks_free(chunks, nr);
+			return -ENOMEM;
+		}
+		cond_resched();
+	}
+	dirty_chunks = chunks;
+	dirty_nr_chunks = nr;
+	return 0;
+}
+
+/**
+ * dirty_owner_enable - let pages have owners from now on
+ * @ops:	who limits writes, the same each time
+ *
+ * Eight bytes a page.  There is no way back.
+ *
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int dirty_owner_enable(const struct dirty_owner_ops *ops)
+{
+	int ret;
+
+	if (static_key_enabled(&dirty_owner_key.key))
+		return 0;
+	guard(mutex)(&dirty_enable_mutex);
+	if (static_key_enabled(&dirty_owner_key.key))
+		return 0;
+	ret = dirty_chunks_alloc();
+	if (ret)
+		return ret;
+	dirty_owner_ops = ops;
+	static_branch_enable(&dirty_owner_key);
+	return 0;
+}

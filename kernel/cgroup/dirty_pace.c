@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pacing: write() to the page cache is as fast as the group's writes to the device.
+ *
+ * Two things hold a dirtier.  The clock lets it dirty what its group's rate allows, so
+ * that it sees that rate at once and evenly, whatever writeback does.  The window lets
+ * its group have about a second's worth of pages dirty or being written on a backing
+ * device: the rest of the memory is for others, also where the writes are slower than
+ * the rate.
+ *
+ * Where no number says how fast a group's writes are, there is the window alone, for a
+ * quarter of a second of what they were seen to do.
+ */
+#include <linux/freezer.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/writeback.h>
+
+#include "dirty_owner-internal.h"
+
+/* May be dirtied at once: so long of the rate, or so much. */
+#define DIRTY_BURST_NS		(5 * NSEC_PER_MSEC)
+#define DIRTY_BURST_BYTES	SZ_64K
+/* One wait; then all is looked at again. */
+#define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
+/* Where the rate is measured: the least window, how often, and what it is worth. */
+#define DIRTY_LEAST_BYTES	SZ_4M
+#define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
+#define DIRTY_LEARNT_PART	4
+/* Parts of the window that are dirty before writeback begins, and in a write. */
+#define DIRTY_KICK_PART		4
+#define DIRTY_CHUNK_PART	8
+
+static s64 dirty_cost(u64 bytes, u64 rate)
+{
+	return min_t(u64, mul_u64_u64_div_u64(bytes, NSEC_PER_SEC, rate), S64_MAX / 4);
+}
+
+/* How many pages a second a flow gets written while it has enough of them. */
+static void dirty_learn(struct dirty_flow *flow, s64 now)
+{
+	long written = atomic_long_read(&flow->written);
+	s64 elapsed = now - flow->learnt_at;
+	u64 drain;
+
+	lockdep_assert_held(&flow->lock);
+	if (elapsed < DIRTY_LEARN_NS)
+		return;
+	drain = mul_u64_u64_div_u64(written - flow->learnt_from, NSEC_PER_SEC, elapsed);
+	/* a time without a look says only what it was at least */
+	if (drain > flow->drain)
+		flow->drain = drain;
+	else if (elapsed < 2 * DIRTY_LEARN_NS && atomic_long_read(&flow->writing))
+		flow->drain -= (flow->drain - drain) / 8;
+	flow->learnt_from = written;
+	flow->learnt_at = now;
+}
+
+/* In pages. */
+static long dirty_window(struct dirty_flow *flow, u64 rate)
+{
+	if (rate != DIRTY_RATE_MEASURED)
+		return max_t(u64, rate, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT;
+	return max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
+		     DIRTY_LEAST_BYTES >> PAGE_SHIFT);
+}
+
+/* Have a flow pay for what it has dirtied; returns how long that takes from now on. */
+static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
+{
+	long nr = atomic_long_read(&flow->dirtied);
+	s64 burst = max(DIRTY_BURST_NS, dirty_cost(DIRTY_BURST_BYTES, rate));
+	s64 left;
+
+	lockdep_assert_held(&flow->lock);
+	swap(nr, flow->paced);
+	nr = flow->paced - nr;
+	left = max(flow->next - now, 0);
+	if (!flow->rate) {
+		/* nothing limited it until now */
+		nr = 0;
+		left = 0;
+	} else if (flow->rate != rate) {
+		left = min_t(u64, mul_u64_u64_div_u64(left, flow->rate, rate), S64_MAX / 4);
+	}
+	flow->rate = rate;
+	if (nr >= 0)
+		left += dirty_cost((u64)nr << PAGE_SHIFT, rate);
+	else
+		left -= min(left, dirty_cost((u64)-nr << PAGE_SHIFT, rate));
+	flow->next = now + left;
+	/* who has to wait waits for a while, with locks of the filesystem held */
+	return left > burst ? left - burst + DIRTY_BURST_NS / 2 : 0;
+}
+
+/* How long a dirtier has to wait, at most, or 0. */
+static s64 dirty_wait_ns(struct dirty_flow *flow, u64 rate)
+{
+	s64 ns = 0, now = ktime_get_ns();
+	long window;
+
+	scoped_guard(spinlock, &flow->lock) {
+		if (rate == DIRTY_RATE_MEASURED) {
+			WRITE_ONCE(flow->rate, 0);
+			dirty_learn(flow, now);
+		} else {
+			ns = dirty_clock(flow, rate, now);
+		}
+	}
+	window = dirty_window(flow, rate);
+	if (atomic_long_read(&flow->dirty) >= window / DIRTY_KICK_PART)
+		wb_start_owned_writeback(&flow->bdi->wb);
+	if (dirty_flow_pages(flow) >= window)
+		ns = DIRTY_WAIT_NS;
+	return min(ns, DIRTY_WAIT_NS);
+}
+
+static u64 dirty_rate(struct dirty_flow *flow)
+{
+	guard(rcu)();
+	return dirty_owner_ops->rate(flow->css, flow->bdi);
+}
+
+/* Who has to go on, since others wait for it. */
+static bool dirty_may_wait(void)
+{
+	return !(current->flags & (PF_KTHREAD | PF_MEMALLOC | PF_LOCAL_THROTTLE));
+}
+
+static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
+{
+	DEFINE_WAIT(wait);
+	int ret = 0;
+
+	for (;;) {
+		u64 rate = dirty_rate(flow);
+		s64 ns;
+
+		/* pairs with dirty_flow_less() */
+		prepare_to_wait(&flow->wait, &wait, TASK_KILLABLE);
+		if (!rate) {
+			WRITE_ONCE(flow->rate, 0);
+			break;
+		}
+		ns = dirty_wait_ns(flow, rate);
+		if (!ns || freezing(current) || !dirty_may_wait())
+			break;
+		if (flags & BDP_ASYNC) {
+			ret = -EAGAIN;
+			break;
+		}
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		schedule_hrtimeout_range(&(ktime_t){ ns }, ns >> 10, HRTIMER_MODE_REL);
+	}
+	finish_wait(&flow->wait, &wait);
+	return ret;
+}
+
+/* The current task's flow, to be given back by atomic_dec(&flow->users). */
+static struct dirty_flow *dirty_flow_get(struct inode *inode, u64 *rate)
+{
+	struct dirty_flow *flow;
+
+	guard(rcu)();
+	flow = dirty_flow_of_current(inode_to_bdi(inode));
+	if (!flow)
+		return NULL;
+	*rate = dirty_owner_ops->rate(flow->css, flow->bdi);
+	/* it may have had one before */
+	if (!*rate && !READ_ONCE(flow->rate))
+		return NULL;
+	atomic_inc(&flow->users);
+	return flow;
+}
+
+int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
+{
+	struct dirty_flow *flow;
+	u64 rate;
+	int ret;
+
+	flow = dirty_flow_get(mapping->host, &rate);
+	if (!flow)
+		return 0;
+	ret = dirty_wait(flow, flags);
+	atomic_dec(&flow->users);
+	return ret;
+}
+
+size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk)
+{
+	struct dirty_flow *flow;
+	u64 rate, part;
+
+	flow = dirty_flow_get(mapping->host, &rate);
+	if (!flow)
+		return chunk;
+	part = (u64)dirty_window(flow, rate) << PAGE_SHIFT;
+	atomic_dec(&flow->users);
+	part = max_t(u64, part / DIRTY_CHUNK_PART, PAGE_SIZE);
+	return rate && part < chunk ? rounddown_pow_of_two((size_t)part) : chunk;
+}

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Whose a buffered write is on v1: of files that groups share, of pages that are
+# rewritten, truncated, read back.
+# configs: uml-vt uml-debug
+. "$(dirname "$0")/blkio_lib.sh"
+
+# counted GROUP Read|Write: bytes that a group has moved from or to the disk
+counted() {
+	awk -v "dev=$(devno "$DEV")" -v "op=$2" '$1 == dev && $2 == op { print $3 }' \
+		"$CG/$1/blkio.throttle.io_service_bytes"
+}
+
+# note_all OP: remembers what all have moved
+note_all() { local g; for g in g1 g2 g3; do before[${g#g}]=$(counted $g "$1"); done; }
+# moved N OP: since then
+moved() { echo $(($(counted "g$1" "$2") - before[$1])); }
+
+# in_group GROUP COMMAND...
+in_group() {
+	local group=$1
+	shift
+	(echo "$BASHPID" >"$CG/$group/cgroup.procs"; exec "$@")
+}
+
+# put GROUP FILE FROM COUNT: MiB of zeros, buffered
+put() { in_group "$1" dd if=/dev/zero "of=$2" bs=1M seek="$3" count="$4" conv=notrunc status=none; }
+
+# pages KEY: of all owners
+pages() { sed "s/.*\b$1=\([-0-9]*\).*/\1/" /sys/kernel/debug/dirty_owner | awk '{ n += $1 } END { print n + 0 }'; }
+
+# shared FILE: three groups write 64 KiB in turn, 16 MiB each
+shared() {
+	local i file=$1
+	note_all Write
+	for i in 1 2 3; do
+		in_group "g$i" python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+first = int(sys.argv[2]) - 1
+for block in range(256):
+    os.pwrite(fd, bytes([first]) * 65536, (3 * block + first) * 65536)
+' "$file" "$i"
+	done
+	sync
+	for i in 1 2 3; do
+		check "$2: group $i is charged its own" equal "$(moved $i Write)" $((16 * MiB))
+	done
+	check "$2: nothing is left dirty" equal "$(pages dirty)/$(pages writing)" 0/0
+}
+
+plan 21
+null_dev nb0 size=2048 memory_backed=1
+mount_cgroup v1
+group g1 g2 g3
+before=()
+# high: what counts here is whose it is
+for i in 1 2 3; do
+	cap g$i "$DEV" wbps=$((1024 * MiB))
+done
+
+shared "$DEV" "raw disk, blocks of 64 KiB in turn"
+
+note "rewritten before it is written back"
+# the last to close a disk writes it back
+exec 9<"$DEV"
+note_all Write
+put g1 "$DEV" 100 8
+check "dirty pages are counted" equal "$(pages dirty)" $((8 * MiB / 4096))
+put g2 "$DEV" 100 8
+check "rewriting dirty pages dirties none" equal "$(pages dirty)" $((8 * MiB / 4096))
+sync
+check "charged once, to the first" equal "$(moved 1 Write)" $((8 * MiB))
+check "the second pays nothing" equal "$(moved 2 Write)" 0
+put g2 "$DEV" 100 8
+sync
+check "once clean, to whoever is next" equal "$(moved 2 Write)" $((8 * MiB))
+
+note "read back"
+echo 3 >/proc/sys/vm/drop_caches
+note_all Read
+in_group g3 dd "if=$DEV" of=/dev/null bs=1M skip=100 count=8 status=none
+check "a read is the reader's" in_range "$(moved 3 Read)" $((8 * MiB)) $((9 * MiB))
+check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
+
+exec 9<&-
+mkfs.ext4 -q -E lazy_itable_init=0 "$DEV"
+mkdir "$TMP/mnt"
+mount "$DEV" "$TMP/mnt"
+undo+=("umount $TMP/mnt")
+shared "$TMP/mnt/file" "ext4, blocks of 64 KiB in turn"
+
+note "truncated before it is written back"
+note_all Write
+put g1 "$TMP/mnt/gone" 0 16
+check "dirty pages are counted" in_range "$(pages dirty)" $((16 * MiB / 4096)) $((16 * MiB / 4096 + 8))
+truncate -s 0 "$TMP/mnt/gone"
+check "truncating gives them back" in_range "$(pages dirty)" 0 8
+sync
+check "and nobody pays for them" in_range "$(moved 1 Write)" 0 $((64 * KiB))
+
+note "mapped"
+note_all Write
+in_group g2 python3 -c '
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.truncate(fd, 4 << 20)
+with mmap.mmap(fd, 4 << 20) as m:
+    for page in range(1024):
+        m[page * 4096] = 1
+' "$TMP/mnt/mapped"
+sync
+check "mmap: whoever writes to it pays" in_range "$(moved 2 Write)" $((4 * MiB)) $((4 * MiB + 64 * KiB))
+check "mmap: nobody else" equal "$(moved 1 Write)/$(moved 3 Write)" 0/0
+check "nothing is left dirty" equal "$(pages dirty)/$(pages writing)" 0/0

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Scenario S1, buffered writes on v1: weights of 100, 300 and 600 on three groups, on
+# one raw disk and in three files of one ext4, as write() and as the disk see it.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+SEC=12 FROM=3
+
+# written NAME: bytes that a group has written to the disk
+written() {
+	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
+		"$CG/$1/blkio.throttle.io_service_bytes"
+}
+
+# seen NAME: bytes of I/Os of a load that ended from FROM to SEC s
+seen() {
+	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
+		awk -v "size=$SIZE" -v "from=$FROM" -v "to=$SEC" \
+			'NR > from && NR <= to { n += $1 } END { print n * size }'
+}
+
+# shares TEXT A B C: three points
+shares() {
+	local text=$1 all=$(($2 + $3 + $4)) want
+	shift
+	echo "# $text: $((all / MiB / (SEC - FROM))) MiB/s"
+	for want in 100000 300000 600000; do
+		check "$text: $((want / 10000)) %" in_range $(($1 * 1000000 / all)) $((want - 10000)) $((want + 10000))
+		shift
+	done
+}
+
+# phase TEXT SIZE FILE FILE FILE
+phase() {
+	local text=$1 i first=() part=()
+	SIZE=$2
+	shift 2
+	start_soon
+	for i in 1 2 3; do
+		load "g$i" "$i" -f "${!i}" -b -o w -s "$SIZE" -t $SEC -O "$((($# > 2 && i - 1) * OFFSET))M" -L ${LENGTH}M
+	done
+	sleep $FROM.1
+	for i in 1 2 3; do first[i]=$(written "g$i"); done
+	sleep $((SEC - FROM))
+	for i in 1 2 3; do part[i]=$(($(written "g$i") - first[i])); done
+	shares "$text, the disk" "${part[@]}"
+	wait_loads
+	shares "$text, write()" "$(seen 1)" "$(seen 2)" "$(seen 3)"
+	sed 's/^/# /' "/sys/kernel/debug/block/${DEV##*/}/ioband/share" /sys/kernel/debug/dirty_owner
+}
+
+plan 12
+null_dev nb0 size=4000 mbps=100
+mount_cgroup v1
+group g1 g2 g3
+weight g1 100
+weight g2 300
+weight g3 600
+OFFSET=1300 LENGTH=1200
+phase "one raw disk" $((64 * KiB)) "$DEV" "$DEV" "$DEV"
+null_off nb0
+null_dev nb1 size=1000 mbps=20 memory_backed=1
+mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
+mkdir "$TMP/mnt"
+mount "$DEV" "$TMP/mnt"
+undo+=("umount $TMP/mnt")
+OFFSET=0 LENGTH=200
+for i in 1 2 3; do : >"$TMP/mnt/$i"; done
+phase "ext4" $((64 * KiB)) "$TMP/mnt/1" "$TMP/mnt/2" "$TMP/mnt/3"
