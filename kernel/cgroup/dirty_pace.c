@@ -30,7 +30,7 @@
 /* One wait; then all is looked at again. */
 #define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
 /* Where the rate is measured: the least window, how often, and what it is worth. */
-#define DIRTY_LEAST_BYTES	SZ_4M
+#define DIRTY_LEAST_BYTES	SZ_8M
 #define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
 #define DIRTY_LEARNT_PART	4
 /* Parts of the window that are dirty before writeback begins, and in a write. */

@@ -50,7 +50,25 @@ phase() {
 	sed 's/^/# /' "/sys/kernel/debug/block/${DEV##*/}/ioband/share" /sys/kernel/debug/dirty_owner
 }
 
-plan 12
+# mixed FILE: three groups write 64 KiB in turn, then all is written at once
+mixed() {
+	local i first=()
+	for i in 1 2 3; do
+		first[i]=$(written "g$i")
+		(echo "$BASHPID" >"$CG/g$i/cgroup.procs"; exec python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for block in range(16):
+    os.pwrite(fd, bytes(65536), (3 * block + int(sys.argv[2]) - 1) * 65536)
+' "$1" "$i")
+	done
+	timeout 60 sync -f "$1" || return 1
+	for i in 1 2 3; do
+		equal $(($(written "g$i") - first[i])) "$MiB" || return 1
+	done
+}
+
+plan 13
 null_dev nb0 size=4000 mbps=100
 mount_cgroup v1
 group g1 g2 g3
@@ -60,11 +78,18 @@ weight g3 600
 OFFSET=1300 LENGTH=1200
 phase "one raw disk" $((64 * KiB)) "$DEV" "$DEV" "$DEV"
 null_off nb0
-null_dev nb1 size=1000 mbps=20 memory_backed=1
+null_dev nb1 size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
 mkdir "$TMP/mnt"
 mount "$DEV" "$TMP/mnt"
-undo+=("umount $TMP/mnt")
-OFFSET=0 LENGTH=200
+undo+=("! mountpoint -q $TMP/mnt || umount $TMP/mnt")
+OFFSET=0 LENGTH=100
 for i in 1 2 3; do : >"$TMP/mnt/$i"; done
 phase "ext4" $((64 * KiB)) "$TMP/mnt/1" "$TMP/mnt/2" "$TMP/mnt/3"
+umount "$TMP/mnt"
+null_off nb1
+# A part of a bio must not wait for a place that the rest of it has.
+null_dev nb2 size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
+mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
+mount "$DEV" "$TMP/mnt"
+check "one tag, a file that all have written to" mixed "$TMP/mnt/file"
