@@ -163,7 +163,7 @@ static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 }
 
 /*
- * The page cache of a block device that somebody has claimed holds metadata, also
+ * The page cache of a block device that a filesystem is on holds metadata, also
  * where REQ_META does not say so: ext4 reads inodes ahead.  Others wait for the
  * lock of such a buffer.
  */
@@ -179,7 +179,7 @@ static bool ioband_is_metadata(struct bio *bio)
 	guard(rcu)();
 	mapping = folio_mapping(page_folio(bio_page(bio)));
 	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
-	       READ_ONCE(I_BDEV(mapping->host)->bd_holder);
+	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
 }
 
 /* Is the current task of the group that pays for a bio, or at work for it? */
@@ -225,7 +225,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
 	/* the rest of a split whose bytes are paid, and nothing counts pieces */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
-	if (must_pass) {
+	if (must_pass || (now < grp->boosted_until && ioband_is_owned(bio))) {
 		ioband_owe(grp, bio, now);
 		return IOBAND_OWE;
 	}

@@ -219,6 +219,8 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 	/* blkg_conf_prep() allocates under a mutex that is taken in a freeze */
 	memflags = memalloc_noio_save();
 	ret = line->parse(line, ctx.body);
+	if (!ret && line->wants)
+		ret = ioband_own_pages(blkcg);
 	if (!ret)
 		ret = ioband_apply_line(blkcg, &ctx, line, &activated);
 	memalloc_noio_restore(memflags);
@@ -245,8 +247,6 @@ static int ioband_write(struct kernfs_open_file *of, char *buf,
 		ret = ioband_write_line(css_to_blkcg(of_css(of)), buf, &conf.line);
 	ioband_rule_free(conf.spare[READ]);
 	ioband_rule_free(conf.spare[WRITE]);
-	if (!ret && conf.line.wants)
-		ret = ioband_own_pages(css_to_blkcg(of_css(of)));
 	return ret;
 }
 

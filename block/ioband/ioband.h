@@ -133,6 +133,7 @@ struct ioband_grp {
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
 	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
+	s64			boosted_until;	/* dev->lock, see ioband_boost() */
 	struct ioband_share	share;
 };
 

@@ -41,11 +41,15 @@ static int ioband_write_default(struct blkcg *blkcg, const char *str)
 		return ret;
 	if (weight == ioband_default_weight())
 		weight = 0;
+	if (weight) {
+		ret = ioband_own_pages(blkcg);
+		if (ret)
+			return ret;
+	}
 	ioband_set_blkcg_weight(blkcg, weight);
-	if (!weight)
-		return 0;
-	ioband_share_begin();
-	return ioband_own_pages(blkcg);
+	if (weight)
+		ioband_share_begin();
+	return 0;
 }
 
 /* one write of a weight for a device; 0 is that of the cgroup */
@@ -87,10 +91,9 @@ static int ioband_write_own(struct blkcg *blkcg, char *buf)
 	};
 	int ret = ioband_write_line(blkcg, buf, &own.line);
 
-	if (ret || !own.weight)
-		return ret;
-	ioband_share_begin();
-	return ioband_own_pages(blkcg);
+	if (!ret && own.weight)
+		ioband_share_begin();
+	return ret;
 }
 
 /**

@@ -14,6 +14,9 @@
 
 #include "ioband.h"
 
+/* So long somebody may take to submit what others wait for already. */
+#define IOBAND_BOOST_NS		(200 * NSEC_PER_MSEC)
+
 static struct bio_set ioband_owner_bios;
 
 /* A group on the disk that a backing device is, NULL if it is none or has no group. */
@@ -24,8 +27,8 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
-	/* only disks own any */
-	if (!owner)
+	/* only disks own any; and on the default hierarchy inodes have owners */
+	if (!owner || cgroup_subsys_on_dfl(io_cgrp_subsys))
 		return NULL;
 	blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
 	grp = blkg ? blkg_to_grp(blkg) : NULL;
@@ -41,7 +44,8 @@ static u64 ioband_dirty_rate(struct cgroup_subsys_state *css,
 
 	/* weights may be the group's, who has not met the disk yet */
 	if (!grp)
-		return bdi->owner && atomic_read(&ioband_nr_weights) ?
+		return bdi->owner && !cgroup_subsys_on_dfl(io_cgrp_subsys) &&
+		       atomic_read(&ioband_nr_weights) ?
 			DIRTY_RATE_MEASURED : 0;
 	dir = &grp->dir[WRITE];
 	if (READ_ONCE(dir->limit[IOBAND_BYTES]) != U64_MAX)
@@ -89,17 +93,21 @@ static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
 
 /*
  * Somebody else waits for what a group writes: a journal, sync, reclaim. What is held
- * of it, about a second's worth, goes at once, and the group owes.
+ * of it, about a second's worth, goes at once, and the group owes. So does what is on
+ * its way here: a page is under writeback before its bio is complete.
  */
 static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
 {
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
 
-	if (!grp || !READ_ONCE(grp->dir[WRITE].held))
+	s64 now = ktime_get_ns();
+
+	if (!grp)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
+	grp->boosted_until = now + IOBAND_BOOST_NS;
 	if (grp->dir[WRITE].held)
-		ioband_boost_locked(grp, ktime_get_ns());
+		ioband_boost_locked(grp, now);
 }
 
 static const struct dirty_owner_ops ioband_dirty_ops = {
@@ -193,8 +201,12 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
 bool __ioband_own_bio(struct bio *bio)
 {
 	u32 owner = 0;
-	unsigned int bytes = ioband_owned_bytes(bio, &owner);
+	unsigned int bytes;
 
+	/* a zone is written in order, whoever's it is */
+	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || bdev_is_zoned(bio->bi_bdev))
+		return false;
+	bytes = ioband_owned_bytes(bio, &owner);
 	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
 	    ioband_submit_owned(bio, bytes, owner))
 		return true;

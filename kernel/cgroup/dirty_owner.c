@@ -133,10 +133,10 @@ static void dirty_take_all(struct folio *folio, bool write, enum dirty_change ch
 	dirty_run_end(&run, change);
 }
 
-/* The page cache of a device that somebody has claimed holds that one's metadata. */
+/* The page cache of a device that a filesystem is on holds its metadata. */
 static bool dirty_is_data(struct inode *inode)
 {
-	return !S_ISBLK(inode->i_mode) || !READ_ONCE(I_BDEV(inode)->bd_holder);
+	return !S_ISBLK(inode->i_mode) || !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
 }
 
 static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)

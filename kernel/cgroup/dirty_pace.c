@@ -37,9 +37,21 @@
 #define DIRTY_KICK_PART		4
 #define DIRTY_CHUNK_PART	8
 
+/* Longer than anybody waits, and what there is room for. */
+#define DIRTY_FOREVER_NS	(S64_MAX / 4)
+
 static s64 dirty_cost(u64 bytes, u64 rate)
 {
-	return min_t(u64, mul_u64_u64_div_u64(bytes, NSEC_PER_SEC, rate), S64_MAX / 4);
+	/* a quotient of more than 64 bits is a trap on some machines */
+	if (div64_u64(bytes, rate) >= DIRTY_FOREVER_NS / NSEC_PER_SEC)
+		return DIRTY_FOREVER_NS;
+	return mul_u64_u64_div_u64(bytes, NSEC_PER_SEC, rate);
+}
+
+/* As many bytes, at another rate. */
+static s64 dirty_rescale(s64 ns, u64 from, u64 to)
+{
+	return dirty_cost(mul_u64_u64_div_u64(ns, from, NSEC_PER_SEC), to);
 }
 
 /* How many pages a second a flow gets written while it has enough of them. */
@@ -66,7 +78,8 @@ static void dirty_learn(struct dirty_flow *flow, s64 now)
 static long dirty_window(struct dirty_flow *flow, u64 rate)
 {
 	if (rate != DIRTY_RATE_MEASURED)
-		return max_t(u64, rate, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT;
+		return min_t(u64, max_t(u64, rate, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT,
+			     LONG_MAX);
 	return max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
 		     DIRTY_LEAST_BYTES >> PAGE_SHIFT);
 }
@@ -87,13 +100,14 @@ static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
 		nr = 0;
 		left = 0;
 	} else if (flow->rate != rate) {
-		left = min_t(u64, mul_u64_u64_div_u64(left, flow->rate, rate), S64_MAX / 4);
+		left = dirty_rescale(left, flow->rate, rate);
 	}
 	flow->rate = rate;
 	if (nr >= 0)
 		left += dirty_cost((u64)nr << PAGE_SHIFT, rate);
 	else
 		left -= min(left, dirty_cost((u64)-nr << PAGE_SHIFT, rate));
+	left = min(left, DIRTY_FOREVER_NS);
 	flow->next = now + left;
 	/* who has to wait waits for a while, with locks of the filesystem held */
 	return left > burst ? left - burst + DIRTY_BURST_NS / 2 : 0;
