@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-debug qemu
+# configs: uml-debug
 # timeout: 900
 # Pages change hands on v1 while groups come and go: tasks that write, map, punch,
 # truncate and sync the same files out of ever other groups, groups that are removed
