@@ -103,7 +103,7 @@ static int ioband_write_own(struct blkcg *blkcg, char *buf)
  * @nbytes:	its length
  * @off:	unused
  *
- * Return: @nbytes, -EINVAL, -ERANGE, or what the device has to say.
+ * Return: @nbytes, -EINVAL, -ERANGE, -ENOMEM, or what the device has to say.
  */
 ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)

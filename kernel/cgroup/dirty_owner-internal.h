@@ -12,7 +12,9 @@
 
 /*
  * Lock order: i_pages and whatever a filesystem holds when it dirties a page, then
- * the lock of the flows, a leaf.  flow->lock is another leaf.
+ * the lock of the flows, a leaf.  flow->lock is another leaf.  What the controller
+ * calls dirty_owner_enable() under comes before its mutex; its ->rate() and ->boost()
+ * are called with none of these held.
  *
  * Invariants:
  *
