@@ -4,7 +4,7 @@
 
 config_fragments() {
 	case $1 in
-	uml-vt)    echo base uml vt ;;
+	uml-vt)    echo base fs uml vt ;;
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
 	qemu)      echo base qemu ;;
