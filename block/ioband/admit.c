@@ -225,7 +225,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
 	/* the rest of a split whose bytes are paid, and nothing counts pieces */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
-	if (must_pass || (now < grp->boosted_until && ioband_is_owned(bio))) {
+	if (must_pass || (now < grp->boosted_until && ioband_may_be_awaited(bio))) {
 		ioband_owe(grp, bio, now);
 		return IOBAND_OWE;
 	}

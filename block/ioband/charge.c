@@ -337,4 +337,6 @@ void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 	}
 	if (!ioband_is_owned(bio))
 		ioband_delay(grp, cost, now);
+	else
+		WRITE_ONCE(grp->owed_until, ioband_debt_end(grp));
 }

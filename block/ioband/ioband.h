@@ -134,6 +134,7 @@ struct ioband_grp {
 
 	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
 	s64			boosted_until;	/* dev->lock, see ioband_boost() */
+	s64			owed_until;	/* by owned bios: dev->lock to write */
 	struct ioband_share	share;
 };
 
@@ -373,6 +374,7 @@ void ioband_activated(struct gendisk *disk);
 /* writeback.c */
 int ioband_own_pages(struct blkcg *blkcg);
 bool ioband_is_owned(struct bio *bio);
+bool ioband_may_be_awaited(struct bio *bio);
 
 /* files.c */
 int ioband_parse_u64(const char *str, u64 *val);

@@ -27,7 +27,7 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
-	/* only disks own any; and on the default hierarchy inodes have owners */
+	/* only disks own any; on the default hierarchy inodes have owners */
 	if (!owner || cgroup_subsys_on_dfl(io_cgrp_subsys))
 		return NULL;
 	blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
@@ -35,24 +35,76 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	return grp && ioband_is_ready(grp) ? grp : NULL;
 }
 
+/* Its writes may become writes of others: btrfs has no disk, some disks have several. */
+static bool ioband_is_above(struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+
+	return !owner || dev_to_disk(owner)->fops->submit_bio;
+}
+
+/* Does anything but bytes a second limit writes? */
+static bool ioband_is_measured(struct ioband_grp *grp)
+{
+	return READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]) != U64_MAX ||
+	       ioband_has_weights(grp->dev);
+}
+
+/* How long a group has to repay what ioband_boost() let go. */
+static u64 ioband_owed_ns(struct ioband_grp *grp)
+{
+	s64 end, now = ktime_get_ns();
+
+	if (READ_ONCE(grp->owed_until) <= now)
+		return 0;
+	/* limits may have changed meanwhile */
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	end = ioband_debt_end(grp);
+	WRITE_ONCE(grp->owed_until, end);
+	return max(end - now, 0);
+}
+
+/* A group has several disks below: the slowest counts. */
+static void ioband_rate_below(struct cgroup_subsys_state *css, struct dirty_rate *rate)
+{
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		grp = blkg_to_grp(blkg);
+		if (!grp || !ioband_is_ready(grp))
+			continue;
+		if (READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]) == U64_MAX &&
+		    !ioband_is_measured(grp))
+			continue;
+		rate->measured = true;
+		rate->owed_ns = max(rate->owed_ns, ioband_owed_ns(grp));
+	}
+}
+
 /* See struct dirty_owner_ops. */
-static u64 ioband_dirty_rate(struct cgroup_subsys_state *css,
-			     struct backing_dev_info *bdi)
+static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
+					   struct backing_dev_info *bdi)
 {
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
-	struct ioband_dir *dir;
+	struct dirty_rate rate = { };
+	u64 bps;
 
-	/* weights may be the group's, who has not met the disk yet */
-	if (!grp)
-		return bdi->owner && !cgroup_subsys_on_dfl(io_cgrp_subsys) &&
-		       atomic_read(&ioband_nr_weights) ?
-			DIRTY_RATE_MEASURED : 0;
-	dir = &grp->dir[WRITE];
-	if (READ_ONCE(dir->limit[IOBAND_BYTES]) != U64_MAX)
-		return READ_ONCE(dir->limit[IOBAND_BYTES]);
-	if (READ_ONCE(dir->limit[IOBAND_IOS]) != U64_MAX || ioband_has_weights(grp->dev))
-		return DIRTY_RATE_MEASURED;
-	return 0;
+	if (cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return rate;
+	if (grp) {
+		bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
+		rate.bps = bps != U64_MAX ? bps : 0;
+		rate.measured = ioband_is_measured(grp);
+		if (rate.measured)
+			rate.owed_ns = ioband_owed_ns(grp);
+	} else {
+		/* weights may be the group's, who has not met the disk yet */
+		rate.measured = atomic_read(&ioband_nr_weights);
+	}
+	if (ioband_is_above(bdi))
+		ioband_rate_below(css, &rate);
+	return rate;
 }
 
 /**
@@ -72,6 +124,22 @@ bool ioband_is_owned(struct bio *bio)
 	       dirty_owner_of_write(bio_page(bio));
 }
 
+/**
+ * ioband_may_be_awaited - is a bio the write of pages that others may wait for?
+ * @bio:	the bio, not yet submitted
+ *
+ * Owned pages, or those of a driver that writes copies of them.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool ioband_may_be_awaited(struct bio *bio)
+{
+	return ioband_is_owned(bio) ||
+	       (bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
+		!page_folio(bio_page(bio))->mapping);
+}
+
 static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
 {
 	struct bio_list bios = BIO_EMPTY_LIST, rest = BIO_EMPTY_LIST;
@@ -80,7 +148,7 @@ static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
 
 	ioband_drain(dir, &bios, now);
 	while ((bio = bio_list_pop(&bios))) {
-		if (ioband_is_owned(bio)) {
+		if (ioband_may_be_awaited(bio)) {
 			ioband_owe(grp, bio, now);
 			ioband_send(grp->dev, bio, now, now);
 		} else {
@@ -96,18 +164,31 @@ static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
  * of it, about a second's worth, goes at once, and the group owes. So does what is on
  * its way here: a page is under writeback before its bio is complete.
  */
-static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+static void ioband_boost_grp(struct ioband_grp *grp)
 {
-	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
-
 	s64 now = ktime_get_ns();
 
-	if (!grp)
-		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	grp->boosted_until = now + IOBAND_BOOST_NS;
 	if (grp->dir[WRITE].held)
 		ioband_boost_locked(grp, now);
+}
+
+/* See struct dirty_owner_ops. */
+static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
+	struct blkcg_gq *blkg;
+
+	if (grp)
+		ioband_boost_grp(grp);
+	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !ioband_is_above(bdi))
+		return;
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		grp = blkg_to_grp(blkg);
+		if (grp && ioband_is_ready(grp) && READ_ONCE(grp->dir[WRITE].lim))
+			ioband_boost_grp(grp);
+	}
 }
 
 static const struct dirty_owner_ops ioband_dirty_ops = {

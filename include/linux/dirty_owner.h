@@ -20,20 +20,29 @@ struct cgroup_subsys_state;
 struct folio;
 struct page;
 
-/* As fast as the group is seen to be. */
-#define DIRTY_RATE_MEASURED	U64_MAX
+/**
+ * struct dirty_rate - how fast a group may write to a backing device
+ * @bps:	bytes a second, or 0 if no number says so
+ * @measured:	it may be slower than that, as slow as its writes are seen to be
+ * @owed_ns:	so long it should not write at all, since others had it write more
+ */
+struct dirty_rate {
+	u64	bps;
+	bool	measured;
+	u64	owed_ns;
+};
 
 /**
  * struct dirty_owner_ops - what a controller says of a group's writes
- * @rate:	how fast a group may write to a backing device, in bytes a second; 0 if
- *		nothing limits it, or DIRTY_RATE_MEASURED if that depends
+ * @rate:	how fast a group may write there; all zero if nothing limits it
  * @boost:	somebody else waits for what a group writes there: let it go
  *
  * Context: RCU read side.
  */
 struct dirty_owner_ops {
-	u64	(*rate)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
-	void	(*boost)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
+				  struct backing_dev_info *bdi);
+	void (*boost)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 };
 
 #ifdef CONFIG_CGROUP_DIRTY_OWNER
@@ -50,6 +59,7 @@ void __dirty_owner_dirtied(struct folio *folio);
 void __dirty_owner_cancelled(struct folio *folio);
 void __dirty_owner_cleaned(struct folio *folio);
 void __dirty_owner_redirty(struct folio *folio);
+void __dirty_owner_started(struct folio *folio);
 void __dirty_owner_ended(struct folio *folio);
 void __dirty_owner_removed(struct folio *folio);
 void __dirty_owner_waited(struct folio *folio);
@@ -66,6 +76,7 @@ static inline void __dirty_owner_dirtied(struct folio *folio) { }
 static inline void __dirty_owner_cancelled(struct folio *folio) { }
 static inline void __dirty_owner_cleaned(struct folio *folio) { }
 static inline void __dirty_owner_redirty(struct folio *folio) { }
+static inline void __dirty_owner_started(struct folio *folio) { }
 static inline void __dirty_owner_ended(struct folio *folio) { }
 static inline void __dirty_owner_removed(struct folio *folio) { }
 static inline void __dirty_owner_waited(struct folio *folio) { }
@@ -137,6 +148,18 @@ static inline void dirty_owner_redirty(struct folio *folio)
 {
 	if (DIRTY_OWNER_ON)
 		__dirty_owner_redirty(folio);
+}
+
+/**
+ * dirty_owner_started - a folio that was cleaned is being written
+ * @folio:	the folio, locked, its writeback flag set
+ *
+ * Context: i_pages lock held, irqs off.
+ */
+static inline void dirty_owner_started(struct folio *folio)
+{
+	if (DIRTY_OWNER_ON)
+		__dirty_owner_started(folio);
 }
 
 /**

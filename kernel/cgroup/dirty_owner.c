@@ -7,7 +7,8 @@
  * its pages in either state.
  *
  *	write(), or a fault	the dirty word, unless it has an owner already
- *	cleaned to be written	the dirty word becomes the write word
+ *	cleaned to be written	the dirty word becomes the write word, in transit
+ *	write begins		the write word counts
  *	written			the write word goes
  *	truncated, removed	both go
  *
@@ -15,46 +16,16 @@
  * have been written to by many.
  */
 #include <linux/blkdev.h>
-#include <linux/memblock.h>
-#include <linux/memory_hotplug.h>
 #include <linux/mm.h>
-#include <linux/mutex.h>
 #include <linux/pagemap.h>
-#include <linux/vmalloc.h>
 
 #include "dirty_owner-internal.h"
-
-DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
-
-struct dirty_words {
-	u32			dirty;
-	u32			write;
-};
-
-/* Pages of a chunk of words; no folio is in two. */
-#define DIRTY_CHUNK_SHIFT	15
-#define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
-
-static struct dirty_words **dirty_chunks;
-static unsigned long dirty_nr_chunks;
-static DEFINE_MUTEX(dirty_enable_mutex);
-const struct dirty_owner_ops *dirty_owner_ops;
 
 /* Pages that one flow gained or lost in a row. */
 struct dirty_run {
 	u32			id;
 	long			nr;
 };
-
-static struct dirty_words *dirty_words_of(unsigned long pfn)
-{
-	unsigned long chunk = pfn >> DIRTY_CHUNK_SHIFT;
-
-	/* memory that was added later */
-	if (chunk >= dirty_nr_chunks || !dirty_chunks[chunk])
-		return NULL;
-	return dirty_chunks[chunk] + (pfn & (DIRTY_CHUNK - 1));
-}
 
 static struct dirty_words *dirty_folio_words(struct folio *folio)
 {
@@ -68,11 +39,18 @@ static void dirty_flow_less(struct dirty_flow *flow, atomic_long_t *count, long 
 	atomic_long_sub(nr, count);
 	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_pace.c */
 	smp_mb__after_atomic();
-	if (waitqueue_active(&flow->wait)) /* after the barrier above */
+	if (waitqueue_active(&flow->wait) && /* after the barrier above */
+	    dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
 		wake_up(&flow->wait);
 }
 
-enum dirty_change { DIRTY_DROP, DIRTY_SEND, DIRTY_RESTORE, DIRTY_DONE };
+enum dirty_change {
+	DIRTY_DROP,
+	DIRTY_SEND,
+	DIRTY_RESTORE,
+	DIRTY_START,
+	DIRTY_DONE,
+};
 
 static void dirty_run_end(struct dirty_run *run, enum dirty_change change)
 {
@@ -87,12 +65,13 @@ static void dirty_run_end(struct dirty_run *run, enum dirty_change change)
 		dirty_flow_less(flow, &flow->dirty, run->nr);
 		break;
 	case DIRTY_SEND:
-		atomic_long_add(run->nr, &flow->writing);
 		atomic_long_sub(run->nr, &flow->dirty);
 		break;
 	case DIRTY_RESTORE:
 		atomic_long_add(run->nr, &flow->dirty);
-		atomic_long_sub(run->nr, &flow->writing);
+		break;
+	case DIRTY_START:
+		atomic_long_add(run->nr, &flow->writing);
 		break;
 	case DIRTY_DONE:
 		atomic_long_add(run->nr, &flow->written);
@@ -127,16 +106,23 @@ static void dirty_take_all(struct folio *folio, bool write, enum dirty_change ch
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
 		u32 id = dirty_take(write ? &w[i].write : &w[i].dirty);
 
-		if (id)
+		if (id && !(id & DIRTY_TRANSIT))
 			dirty_run_add(&run, id, change);
 	}
 	dirty_run_end(&run, change);
 }
 
-/* The page cache of a device that a filesystem is on holds its metadata. */
-static bool dirty_is_data(struct inode *inode)
+/**
+ * dirty_is_data - can a group own the pages of an inode?
+ * @inode:	the inode
+ *
+ * Return: true if they are data on disks.  The page cache of a device that a filesystem
+ * is on holds its metadata.
+ */
+bool dirty_is_data(struct inode *inode)
 {
-	return !S_ISBLK(inode->i_mode) || !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
+	return S_ISBLK(inode->i_mode) ? !READ_ONCE(I_BDEV(inode)->bd_holder_ops) :
+	       inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
 }
 
 static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
@@ -154,6 +140,8 @@ static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
 		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
 	if (!owned)
 		return;
+	if (!test_bit(AS_DIRTY_OWNED, &inode->i_mapping->flags))
+		set_bit(AS_DIRTY_OWNED, &inode->i_mapping->flags);
 	atomic_long_add(owned, &flow->dirty);
 	atomic_long_add(owned, &flow->dirtied);
 }
@@ -189,48 +177,66 @@ void __dirty_owner_cancelled(struct folio *folio)
 void __dirty_owner_cleaned(struct folio *folio)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
-	struct dirty_run sent = { }, done = { };
+	struct dirty_run sent = { }, started = { }, done = { };
+	/* some filesystems begin to write before they clean the last part */
+	bool writing = folio_test_writeback(folio);
 
 	if (!w)
 		return;
 	guard(rcu)();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = dirty_take(&w[i].dirty), old;
+		u32 id = dirty_take(&w[i].dirty), old = READ_ONCE(w[i].write);
 
-		/* some filesystems begin to write before they clean the last part */
-		if (!id && folio_test_writeback(folio))
+		if (!id && (writing || !old))
 			continue;
-		old = READ_ONCE(w[i].write) || id ? xchg(&w[i].write, id) : 0;
+		old = xchg(&w[i].write, id && !writing ? id | DIRTY_TRANSIT : id);
 		if (id)
 			dirty_run_add(&sent, id, DIRTY_SEND);
-		if (old)
+		if (id && writing)
+			dirty_run_add(&started, id, DIRTY_START);
+		if (old && !(old & DIRTY_TRANSIT))
 			dirty_run_add(&done, old, DIRTY_DONE);
 	}
 	dirty_run_end(&sent, DIRTY_SEND);
+	dirty_run_end(&started, DIRTY_START);
 	dirty_run_end(&done, DIRTY_DONE);
 }
 
 void __dirty_owner_redirty(struct folio *folio)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
-	struct dirty_run back = { }, done = { };
+	struct dirty_run back = { };
 
 	if (!w || folio_test_writeback(folio))
 		return;
 	guard(rcu)();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = dirty_take(&w[i].write);
+		u32 id = dirty_take(&w[i].write) & ~DIRTY_TRANSIT;
 
-		if (!id)
-			continue;
 		/* somebody else may have been faster */
-		if (!cmpxchg(&w[i].dirty, 0, id))
+		if (id && !cmpxchg(&w[i].dirty, 0, id))
 			dirty_run_add(&back, id, DIRTY_RESTORE);
-		else
-			dirty_run_add(&done, id, DIRTY_DONE);
 	}
 	dirty_run_end(&back, DIRTY_RESTORE);
-	dirty_run_end(&done, DIRTY_DONE);
+}
+
+void __dirty_owner_started(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_run started = { };
+
+	if (!w)
+		return;
+	guard(rcu)();
+	for (long i = 0; i < folio_nr_pages(folio); i++) {
+		u32 id = READ_ONCE(w[i].write);
+
+		if (!(id & DIRTY_TRANSIT))
+			continue;
+		WRITE_ONCE(w[i].write, id & ~DIRTY_TRANSIT);
+		dirty_run_add(&started, id & ~DIRTY_TRANSIT, DIRTY_START);
+	}
+	dirty_run_end(&started, DIRTY_START);
 }
 
 void __dirty_owner_ended(struct folio *folio)
@@ -273,7 +279,7 @@ void __dirty_owner_waited(struct folio *folio)
 	guard(rcu)();
 	css = dirty_css_of_current();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = READ_ONCE(w[i].write);
+		u32 id = READ_ONCE(w[i].write) & ~DIRTY_TRANSIT;
 
 		if (!id || id == last)
 			continue;
@@ -295,7 +301,7 @@ u32 dirty_owner_of_write(const struct page *page)
 {
 	const struct dirty_words *w = dirty_words_of(page_to_pfn(page));
 
-	return w ? READ_ONCE(w->write) : 0;
+	return w ? READ_ONCE(w->write) & ~DIRTY_TRANSIT : 0;
 }
 
 /**
@@ -310,69 +316,4 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id)
 	struct dirty_flow *flow = dirty_flow_by_id(id);
 
 	return flow ? flow->css : NULL;
-}
-
-static bool dirty_chunk_has_memory(unsigned long chunk)
-{
-	unsigned long pfn = chunk << DIRTY_CHUNK_SHIFT;
-
-	for (unsigned long i = 0; i < DIRTY_CHUNK; i += pageblock_nr_pages)
-		if (pfn_to_online_page(pfn + i))
-			return true;
-	return false;
-}
-
-static void dirty_chunks_free(struct dirty_words **chunks, unsigned long nr)
-{
-	for (unsigned long i = 0; i < nr; i++)
-		vfree(chunks[i]);
-	vfree(chunks);
-}
-
-static int dirty_chunks_alloc(void)
-{
-	unsigned long nr = DIV_ROUND_UP(max_pfn, DIRTY_CHUNK);
-	struct dirty_words **chunks = vcalloc(nr, sizeof(*chunks));
-
-	if (!chunks)
-		return -ENOMEM;
-	for (unsigned long i = 0; i < nr; i++) {
-		if (!dirty_chunk_has_memory(i))
-			continue;
-		chunks[i] = vcalloc(DIRTY_CHUNK, sizeof(*chunks[i]));
-		if (!chunks[i]) {
-			dirty_chunks_free(chunks, nr);
-			return -ENOMEM;
-		}
-		cond_resched();
-	}
-	dirty_chunks = chunks;
-	dirty_nr_chunks = nr;
-	return 0;
-}
-
-/**
- * dirty_owner_enable - let pages have owners from now on
- * @ops:	who limits writes, the same each time
- *
- * Eight bytes a page.  There is no way back.
- *
- * Context: may sleep.
- * Return: 0, or -ENOMEM.
- */
-int dirty_owner_enable(const struct dirty_owner_ops *ops)
-{
-	int ret;
-
-	if (static_key_enabled(&dirty_owner_key.key))
-		return 0;
-	guard(mutex)(&dirty_enable_mutex);
-	if (static_key_enabled(&dirty_owner_key.key))
-		return 0;
-	ret = dirty_chunks_alloc();
-	if (ret)
-		return ret;
-	dirty_owner_ops = ops;
-	static_branch_enable(&dirty_owner_key);
-	return 0;
 }

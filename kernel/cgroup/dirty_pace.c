@@ -33,9 +33,13 @@
 #define DIRTY_LEAST_BYTES	SZ_8M
 #define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
 #define DIRTY_LEARNT_PART	4
+/* A window is at most this part of the dirty limit. */
+#define DIRTY_LIMIT_PART	8
 /* Parts of the window that are dirty before writeback begins, and in a write. */
 #define DIRTY_KICK_PART		4
 #define DIRTY_CHUNK_PART	8
+/* Who waits for the window goes on when this part of it is free. */
+#define DIRTY_REFILL_PART	16
 
 /* Longer than anybody waits, and what there is room for. */
 #define DIRTY_FOREVER_NS	(S64_MAX / 4)
@@ -54,16 +58,22 @@ static s64 dirty_rescale(s64 ns, u64 from, u64 to)
 	return dirty_cost(mul_u64_u64_div_u64(ns, from, NSEC_PER_SEC), to);
 }
 
-/* How many pages a second a flow gets written while it has enough of them. */
+/*
+ * How many pages a second a flow gets written while it has enough of them, and how many
+ * it can have without harm to the dirty limit that all share.
+ */
 static void dirty_learn(struct dirty_flow *flow, s64 now)
 {
 	long written = atomic_long_read(&flow->written);
 	s64 elapsed = now - flow->learnt_at;
+	unsigned long background, limit;
 	u64 drain;
 
 	lockdep_assert_held(&flow->lock);
 	if (elapsed < DIRTY_LEARN_NS)
 		return;
+	global_dirty_limits(&background, &limit);
+	WRITE_ONCE(flow->most, limit / DIRTY_LIMIT_PART);
 	drain = mul_u64_u64_div_u64(written - flow->learnt_from, NSEC_PER_SEC, elapsed);
 	/* a time without a look says only what it was at least */
 	if (drain > flow->drain)
@@ -75,13 +85,19 @@ static void dirty_learn(struct dirty_flow *flow, s64 now)
 }
 
 /* In pages. */
-static long dirty_window(struct dirty_flow *flow, u64 rate)
+static long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
-	if (rate != DIRTY_RATE_MEASURED)
-		return min_t(u64, max_t(u64, rate, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT,
-			     LONG_MAX);
-	return max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
-		     DIRTY_LEAST_BYTES >> PAGE_SHIFT);
+	u64 window = max_t(u64, READ_ONCE(flow->most) ?: LONG_MAX,
+			   DIRTY_BURST_BYTES >> PAGE_SHIFT);
+
+	if (rate->bps)
+		window = min_t(u64, window,
+			       max_t(u64, rate->bps, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT);
+	if (rate->measured)
+		window = min_t(u64, window,
+			       max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
+				     DIRTY_LEAST_BYTES >> PAGE_SHIFT));
+	return window;
 }
 
 /* Have a flow pay for what it has dirtied; returns how long that takes from now on. */
@@ -113,32 +129,40 @@ static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
 	return left > burst ? left - burst + DIRTY_BURST_NS / 2 : 0;
 }
 
-/* How long a dirtier has to wait, at most, or 0. */
-static s64 dirty_wait_ns(struct dirty_flow *flow, u64 rate)
+/* How long a dirtier has to wait for the clock, or 0. */
+static s64 dirty_clock_ns(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
-	s64 ns = 0, now = ktime_get_ns();
-	long window;
+	s64 now = ktime_get_ns();
 
-	scoped_guard(spinlock, &flow->lock) {
-		if (rate == DIRTY_RATE_MEASURED) {
-			WRITE_ONCE(flow->rate, 0);
-			dirty_learn(flow, now);
-		} else {
-			ns = dirty_clock(flow, rate, now);
-		}
-	}
-	window = dirty_window(flow, rate);
-	if (atomic_long_read(&flow->dirty) >= window / DIRTY_KICK_PART)
-		wb_start_owned_writeback(&flow->bdi->wb);
-	if (dirty_flow_pages(flow) >= window)
-		ns = DIRTY_WAIT_NS;
-	return min(ns, DIRTY_WAIT_NS);
+	guard(spinlock)(&flow->lock);
+	dirty_learn(flow, now);
+	if (rate->bps)
+		return dirty_clock(flow, rate->bps, now);
+	WRITE_ONCE(flow->rate, 0);
+	return 0;
 }
 
-static u64 dirty_rate(struct dirty_flow *flow)
+/* Has the flow got as many pages as it may have?  If not, or for long, have some written. */
+static bool dirty_is_full(struct dirty_flow *flow, const struct dirty_rate *rate)
+{
+	long window = dirty_window(flow, rate);
+	bool full = dirty_flow_pages(flow) >= window;
+
+	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
+	if (atomic_long_read(&flow->dirty) >= window / DIRTY_KICK_PART)
+		wb_start_owned_writeback(&flow->bdi->wb, full);
+	return full;
+}
+
+static struct dirty_rate dirty_rate(struct dirty_flow *flow)
 {
 	guard(rcu)();
 	return dirty_owner_ops->rate(flow->css, flow->bdi);
+}
+
+static bool dirty_is_limited(const struct dirty_rate *rate)
+{
+	return rate->bps || rate->measured;
 }
 
 /* Who has to go on, since others wait for it. */
@@ -147,50 +171,63 @@ static bool dirty_may_wait(void)
 	return !(current->flags & (PF_KTHREAD | PF_MEMALLOC | PF_LOCAL_THROTTLE));
 }
 
-static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
+static void dirty_sleep(s64 ns)
+{
+	set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout_range(&(ktime_t){ ns }, ns >> 10, HRTIMER_MODE_REL);
+}
+
+static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
 	DEFINE_WAIT(wait);
-	int ret = 0;
 
+	/* pairs with dirty_flow_less() */
+	prepare_to_wait(&flow->wait, &wait, TASK_KILLABLE);
+	if (dirty_is_full(flow, rate))
+		schedule_hrtimeout_range(&(ktime_t){ DIRTY_WAIT_NS }, DIRTY_WAIT_NS >> 10,
+					 HRTIMER_MODE_REL);
+	finish_wait(&flow->wait, &wait);
+}
+
+static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
+{
 	for (;;) {
-		u64 rate = dirty_rate(flow);
+		struct dirty_rate rate = dirty_rate(flow);
+		bool full;
 		s64 ns;
 
-		/* pairs with dirty_flow_less() */
-		prepare_to_wait(&flow->wait, &wait, TASK_KILLABLE);
-		if (!rate) {
-			WRITE_ONCE(flow->rate, 0);
-			break;
-		}
-		ns = dirty_wait_ns(flow, rate);
-		if (!ns || freezing(current) || !dirty_may_wait())
-			break;
-		if (flags & BDP_ASYNC) {
-			ret = -EAGAIN;
-			break;
-		}
-		if (fatal_signal_pending(current)) {
-			ret = -EINTR;
-			break;
-		}
-		schedule_hrtimeout_range(&(ktime_t){ ns }, ns >> 10, HRTIMER_MODE_REL);
+		ns = dirty_clock_ns(flow, &rate);
+		if (!dirty_is_limited(&rate))
+			return 0;
+		ns = min_t(u64, max_t(u64, ns, rate.owed_ns), DIRTY_WAIT_NS);
+		full = dirty_is_full(flow, &rate);
+		if ((!ns && !full) || freezing(current) || !dirty_may_wait())
+			return 0;
+		if (flags & BDP_ASYNC)
+			return -EAGAIN;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (full)
+			dirty_wait_for_window(flow, &rate);
+		else
+			dirty_sleep(ns);
 	}
-	finish_wait(&flow->wait, &wait);
-	return ret;
 }
 
 /* The current task's flow, to be given back by atomic_dec(&flow->users). */
-static struct dirty_flow *dirty_flow_get(struct inode *inode, u64 *rate)
+static struct dirty_flow *dirty_flow_get(struct inode *inode, struct dirty_rate *rate)
 {
 	struct dirty_flow *flow;
 
+	if (!dirty_is_data(inode))
+		return NULL;
 	guard(rcu)();
 	flow = dirty_flow_of_current(inode_to_bdi(inode));
 	if (!flow)
 		return NULL;
 	*rate = dirty_owner_ops->rate(flow->css, flow->bdi);
 	/* it may have had one before */
-	if (!*rate && !READ_ONCE(flow->rate))
+	if (!dirty_is_limited(rate) && !READ_ONCE(flow->rate))
 		return NULL;
 	atomic_inc(&flow->users);
 	return flow;
@@ -199,7 +236,7 @@ static struct dirty_flow *dirty_flow_get(struct inode *inode, u64 *rate)
 int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
 {
 	struct dirty_flow *flow;
-	u64 rate;
+	struct dirty_rate rate;
 	int ret;
 
 	flow = dirty_flow_get(mapping->host, &rate);
@@ -213,13 +250,14 @@ int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
 size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk)
 {
 	struct dirty_flow *flow;
-	u64 rate, part;
+	struct dirty_rate rate;
+	u64 part;
 
 	flow = dirty_flow_get(mapping->host, &rate);
 	if (!flow)
 		return chunk;
-	part = (u64)dirty_window(flow, rate) << PAGE_SHIFT;
+	part = (u64)dirty_window(flow, &rate) << PAGE_SHIFT;
 	atomic_dec(&flow->users);
 	part = max_t(u64, part / DIRTY_CHUNK_PART, PAGE_SIZE);
-	return rate && part < chunk ? rounddown_pow_of_two((size_t)part) : chunk;
+	return part < chunk ? rounddown_pow_of_two((size_t)part) : chunk;
 }

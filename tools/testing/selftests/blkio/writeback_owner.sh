@@ -92,8 +92,8 @@ shared "$TMP/mnt/file" "ext4, blocks of 64 KiB in turn"
 
 note "truncated before it is written back"
 note_all Write
-put g1 "$TMP/mnt/gone" 0 16
-check "dirty pages are counted" in_range "$(pages dirty)" $((16 * MiB / 4096)) $((16 * MiB / 4096 + 8))
+put g1 "$TMP/mnt/gone" 0 4
+check "dirty pages are counted" in_range "$(pages dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
 truncate -s 0 "$TMP/mnt/gone"
 check "truncating gives them back" in_range "$(pages dirty)" 0 8
 sync

@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Buffered writes on v1 where no number of bytes a second tells how fast they are: IOPS
+# beside it, a limit on a disk below. Little is dirty, and nobody else waits for it or
+# has pages of his own written early. And pages that are cleaned and never written.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+# what such a group may have dirty
+WINDOW=$((8 * MiB))
+
+# counted GROUP DEV: bytes that it has written there
+counted() {
+	awk -v "dev=$(devno "$2")" '$1 == dev && $2 == "Write" { print $3 }' \
+		"$CG/$1/blkio.throttle.io_service_bytes"
+}
+
+# completed DISK: bytes that it has written
+completed() { awk '{ print $7 * 512 }' "/sys/block/${1##*/}/stat"; }
+
+# pages: dirty or being written, of all owners
+pages() {
+	sed 's/.*\bdirty=\([-0-9]*\) writing=\([-0-9]*\).*/\1 \2/' /sys/kernel/debug/dirty_owner |
+		awk '{ n += $1 + $2 } END { print n + 0 }'
+}
+
+# most SECONDS: bytes of them at any time
+most() {
+	local i n max=0
+	for ((i = 0; i < $1 * 10; i++)); do
+		n=$(pages)
+		((n <= max)) || max=$n
+		sleep 0.1
+	done
+	echo $((max * 4096))
+}
+
+# now_ms: virtual time
+now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+
+# slow_below TEXT DISK: what g1 writes to DEV, with a limit of 1 MiB/s on DISK
+slow_below() {
+	local text=$1 disk=$2 begin from most
+	# what a sync set going before is over
+	sleep 0.5
+	cap g1 "$disk" wbps=$MiB
+	start_soon
+	load g1 below -f "$DEV" -b -o w -s 64k -t 20 -L 200M
+	sleep 5
+	from=$(completed "$disk")
+	begin=$(now_ms)
+	most=$(most 5)
+	check "$text: the disk sees the limit" \
+		within $(($(completed "$disk") - from)) $((($(now_ms) - begin) * MiB / 1000)) 20000
+	check "$text: little is dirty" in_range "$most" $MiB $((WINDOW * 5 / 4))
+	begin=$(now_ms)
+	sync
+	check "$text: nobody else's sync waits" in_range $(($(now_ms) - begin)) 0 200
+	wait_loads
+	# what is dirty at the end, and the debt of the sync
+	check "$text: write() is as fast, but for a window" \
+		in_range "$(val below bytes)" $((20 * MiB)) $((20 * MiB + WINDOW * 9 / 4))
+	cap g1 "$disk" wbps=max
+}
+
+plan 11
+mount_cgroup v1
+group g1
+
+null_dev nb0 size=1024 memory_backed=1
+cap g1 "$DEV" wbps=$((100 * MiB)) wiops=200
+start_soon
+load g1 both -f "$DEV" -b -o w -s 64k -t 8 -L 900M
+sleep 2
+check "bps and iops: little is dirty" in_range "$(most 5)" $MiB $((WINDOW * 5 / 4))
+wait_loads
+cap g1 "$DEV" wbps=max wiops=max
+sync
+
+mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$DEV"
+mkdir "$TMP/mnt"
+mount "$DEV" "$TMP/mnt"
+undo+=("! mountpoint -q $TMP/mnt || umount $TMP/mnt")
+cap g1 "$DEV" wbps=$MiB
+sync
+early=$(counted . "$DEV")
+dd if=/dev/zero "of=$TMP/mnt/others" bs=1M count=64 status=none
+: >"$TMP/mnt/slow"
+start_soon
+load g1 early -f "$TMP/mnt/slow" -b -o w -s 64k -t 3 -L 200M
+wait_loads
+check "a group's writes go on" in_range "$(counted g1 "$DEV")" $((2 * MiB)) $((220 * MiB))
+check "others' pages are not written early" in_range $(($(counted . "$DEV") - early)) 0 $MiB
+sync
+check "and with a sync they are" in_range $(($(counted . "$DEV") - early)) $((64 * MiB)) $((70 * MiB))
+umount "$TMP/mnt"
+disk=$DEV
+cap g1 "$disk" wbps=max
+
+if dm_dev below "0 $(sectors "$disk") linear $disk 0"; then
+	slow_below "dm-linear" "$disk"
+else
+	for i in {1..4}; do skip "dm-linear" "no dmsetup"; done
+fi
+
+# many small files: their data is in the inode, and no page of it is written
+inline_files() {
+	mkfs.f2fs -q -f "$DEV" >/dev/null && mount -t f2fs -o inline_data "$DEV" "$TMP/mnt" || return 1
+	cap g1 "$DEV" wbps=$MiB
+	(
+		echo "$BASHPID" >"$CG/g1/cgroup.procs"
+		for i in {1..400}; do echo "$i" >"$TMP/mnt/$i"; done
+	)
+	sync
+}
+null_dev nb1 size=256 memory_backed=1
+if command -v mkfs.f2fs >/dev/null && grep -qw f2fs /proc/filesystems; then
+	check "f2fs: files in inodes" inline_files
+	check "f2fs: nothing of them is left" equal "$(pages)" 0
+	check "f2fs: who wrote them goes on at once" timeout 1 \
+		bash -c "echo \$\$ >$CG/g1/cgroup.procs; dd if=/dev/zero of=$TMP/mnt/next bs=64k count=1 status=none"
+else
+	for i in {1..3}; do skip "f2fs: files in inodes" "no f2fs"; done
+fi
