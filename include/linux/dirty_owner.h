@@ -65,7 +65,7 @@ void __dirty_owner_removed(struct folio *folio);
 void __dirty_owner_waited(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
 int __dirty_owner_pace(struct address_space *mapping, unsigned int flags);
-size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk);
+size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -87,7 +87,8 @@ static inline int __dirty_owner_pace(struct address_space *mapping, unsigned int
 	return 0;
 }
 
-static inline size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk)
+static inline size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk,
+					 size_t len)
 {
 	return chunk;
 }
@@ -224,12 +225,14 @@ static inline int dirty_owner_pace(struct address_space *mapping, unsigned int f
  * dirty_owner_chunk - how much to write between two calls of dirty_owner_pace()
  * @mapping:	what is written to
  * @chunk:	bytes at most, a power of two
+ * @len:	bytes there are to write
  *
  * Return: bytes, a power of two, at least PAGE_SIZE.
  */
-static inline size_t dirty_owner_chunk(struct address_space *mapping, size_t chunk)
+static inline size_t dirty_owner_chunk(struct address_space *mapping, size_t chunk,
+				       size_t len)
 {
-	return DIRTY_OWNER_ON ? __dirty_owner_chunk(mapping, chunk) : chunk;
+	return DIRTY_OWNER_ON ? __dirty_owner_chunk(mapping, chunk, len) : chunk;
 }
 
 #endif /* _LINUX_DIRTY_OWNER_H */

@@ -57,6 +57,11 @@ struct dirty_flow {
 	long			refill;		/* pages */
 	unsigned long		used;		/* jiffies */
 
+	/* what it was seen to be free to do, and when: see dirty_is_free() */
+	unsigned long		free_at;	/* jiffies */
+	long			free_to;	/* of dirtied */
+	size_t			chunk;		/* bytes */
+
 	/* the clock of dirty_pace.c */
 	spinlock_t		lock;
 	long			paced;		/* of dirtied */

@@ -9,7 +9,7 @@
  * the rate.
  *
  * Where no number says how fast a group's writes are, there is the window alone, for a
- * quarter of a second of what they were seen to do.
+ * half a second of what they were seen to do.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -30,9 +30,9 @@
 /* One wait; then all is looked at again. */
 #define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
 /* Where the rate is measured: the least window, how often, and what it is worth. */
-#define DIRTY_LEAST_BYTES	SZ_8M
+#define DIRTY_LEAST_BYTES	SZ_16M
 #define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
-#define DIRTY_LEARNT_PART	4
+#define DIRTY_LEARNT_PART	2
 /* A window is at most this part of the dirty limit. */
 #define DIRTY_LIMIT_PART	8
 /* Parts of the window that are dirty before writeback begins, and in a write. */
@@ -40,6 +40,8 @@
 #define DIRTY_CHUNK_PART	8
 /* Who waits for the window goes on when this part of it is free. */
 #define DIRTY_REFILL_PART	16
+/* May be dirtied within a jiffy before anything is looked at again, in pages. */
+#define DIRTY_FREE_MAX		256
 
 /* Longer than anybody waits, and what there is room for. */
 #define DIRTY_FOREVER_NS	(S64_MAX / 4)
@@ -100,7 +102,18 @@ static long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 	return window;
 }
 
-/* Have a flow pay for what it has dirtied; returns how long that takes from now on. */
+/* In bytes, a power of two. */
+static size_t dirty_chunk_of(long window)
+{
+	long nr = clamp_t(long, window / DIRTY_CHUNK_PART, 1, SZ_1G >> PAGE_SHIFT);
+
+	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
+}
+
+/*
+ * Have a flow pay for what it has dirtied.  Returns for how long it has dirtied more than
+ * it may at once; less than 0 is room for more.
+ */
 static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
 {
 	long nr = atomic_long_read(&flow->dirtied);
@@ -125,12 +138,11 @@ static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
 		left -= min(left, dirty_cost((u64)-nr << PAGE_SHIFT, rate));
 	left = min(left, DIRTY_FOREVER_NS);
 	flow->next = now + left;
-	/* who has to wait waits for a while, with locks of the filesystem held */
-	return left > burst ? left - burst + DIRTY_BURST_NS / 2 : 0;
+	return left - burst;
 }
 
-/* How long a dirtier has to wait for the clock, or 0. */
-static s64 dirty_clock_ns(struct dirty_flow *flow, const struct dirty_rate *rate)
+/* As dirty_clock(), if there is one. */
+static s64 dirty_ahead_ns(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
 	s64 now = ktime_get_ns();
 
@@ -189,20 +201,43 @@ static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_ra
 	finish_wait(&flow->wait, &wait);
 }
 
+/* Much more than what is free already, or than the clock has room for, is not. */
+static void dirty_set_free(struct dirty_flow *flow, const struct dirty_rate *rate,
+			   s64 ahead)
+{
+	long window = dirty_window(flow, rate);
+	u64 nr = min(window / DIRTY_REFILL_PART, DIRTY_FREE_MAX);
+
+	if (rate->bps)
+		nr = min(nr, mul_u64_u64_div_u64(-ahead, rate->bps, NSEC_PER_SEC) >> PAGE_SHIFT);
+	WRITE_ONCE(flow->chunk, dirty_chunk_of(window));
+	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + (long)nr);
+	WRITE_ONCE(flow->free_at, jiffies);
+}
+
+/* Would dirty_wait() let a task go, as it did a moment ago? */
+static bool dirty_is_free(struct dirty_flow *flow)
+{
+	return READ_ONCE(flow->free_at) == jiffies &&
+	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
+}
+
 static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
 {
 	for (;;) {
 		struct dirty_rate rate = dirty_rate(flow);
-		bool full;
-		s64 ns;
+		s64 ns, ahead = dirty_ahead_ns(flow, &rate);
+		bool full = dirty_is_limited(&rate) && dirty_is_full(flow, &rate);
 
-		ns = dirty_clock_ns(flow, &rate);
-		if (!dirty_is_limited(&rate))
+		if (ahead <= 0 && !rate.owed_ns && !full) {
+			dirty_set_free(flow, &rate, ahead);
 			return 0;
+		}
+		if (freezing(current) || !dirty_may_wait())
+			return 0;
+		/* who has to wait waits for a while, with locks of the filesystem held */
+		ns = ahead > 0 ? ahead + DIRTY_BURST_NS / 2 : 0;
 		ns = min_t(u64, max_t(u64, ns, rate.owed_ns), DIRTY_WAIT_NS);
-		full = dirty_is_full(flow, &rate);
-		if ((!ns && !full) || freezing(current) || !dirty_may_wait())
-			return 0;
 		if (flags & BDP_ASYNC)
 			return -EAGAIN;
 		if (fatal_signal_pending(current))
@@ -214,50 +249,42 @@ static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
 	}
 }
 
-/* The current task's flow, to be given back by atomic_dec(&flow->users). */
-static struct dirty_flow *dirty_flow_get(struct inode *inode, struct dirty_rate *rate)
+/* The current task's flow, if it owns what it dirties. */
+static struct dirty_flow *dirty_flow_of(struct inode *inode)
 {
-	struct dirty_flow *flow;
-
-	if (!dirty_is_data(inode))
-		return NULL;
-	guard(rcu)();
-	flow = dirty_flow_of_current(inode_to_bdi(inode));
-	if (!flow)
-		return NULL;
-	*rate = dirty_owner_ops->rate(flow->css, flow->bdi);
-	/* it may have had one before */
-	if (!dirty_is_limited(rate) && !READ_ONCE(flow->rate))
-		return NULL;
-	atomic_inc(&flow->users);
-	return flow;
+	return dirty_is_data(inode) ? dirty_flow_of_current(inode_to_bdi(inode)) : NULL;
 }
 
 int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
 {
 	struct dirty_flow *flow;
-	struct dirty_rate rate;
 	int ret;
 
-	flow = dirty_flow_get(mapping->host, &rate);
-	if (!flow)
-		return 0;
+	scoped_guard(rcu) {
+		flow = dirty_flow_of(mapping->host);
+		if (!flow || dirty_is_free(flow))
+			return 0;
+		/* it stays, O3 */
+		atomic_inc(&flow->users);
+	}
 	ret = dirty_wait(flow, flags);
 	atomic_dec(&flow->users);
 	return ret;
 }
 
-size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk)
+size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len)
 {
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
-	u64 part;
 
-	flow = dirty_flow_get(mapping->host, &rate);
+	if (len <= PAGE_SIZE)
+		return chunk;
+	guard(rcu)();
+	flow = dirty_flow_of(mapping->host);
 	if (!flow)
 		return chunk;
-	part = (u64)dirty_window(flow, &rate) << PAGE_SHIFT;
-	atomic_dec(&flow->users);
-	part = max_t(u64, part / DIRTY_CHUNK_PART, PAGE_SIZE);
-	return part < chunk ? rounddown_pow_of_two((size_t)part) : chunk;
+	if (dirty_is_free(flow))
+		return min(READ_ONCE(flow->chunk), chunk);
+	rate = dirty_owner_ops->rate(flow->css, flow->bdi);
+	return min(dirty_chunk_of(dirty_window(flow, &rate)), chunk);
 }

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/blkio_lib.sh"
 
 # what such a group may have dirty
-WINDOW=$((8 * MiB))
+WINDOW=$((16 * MiB))
 
 # counted GROUP DEV: bytes that it has written there
 counted() {
