@@ -70,7 +70,7 @@ within() { in_range "$1" $(($2 - $2 * $3 / 1000000)) $(($2 + $2 * $3 / 1000000))
 # val NAME KEY: a number from the JSON line of load NAME
 val() { sed -n "s/.*\"$2\": \([-0-9]*\).*/\1/p" "$TMP/$1.json"; }
 
-# mount_cgroup v1|v2: CG becomes its root
+# mount_cgroup v1|v2 [CONTROLLERS]: CG becomes its root; on v1 for blkio or more
 mount_cgroup() {
 	local i
 	CGV=$1
@@ -79,7 +79,7 @@ mount_cgroup() {
 	if [ "$1" = v1 ]; then
 		# it is free when the last group of the other hierarchy has gone
 		for ((i = 0; i < 600; i++)); do
-			! mount -t cgroup -o blkio none "$CG" 2>/dev/null || break
+			! mount -t cgroup -o "${2:-blkio}" none "$CG" 2>/dev/null || break
 			# caches hold on to groups as well
 			((i % 10)) || echo 3 >/proc/sys/vm/drop_caches
 			sleep 0.1

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -80,7 +81,8 @@ static struct report report;
 
 static const char help[] =
 "blkio_load -f FILE [options]: do block I/O, print what was reached\n"
-"  -o r|w|rw|d    reads, writes, either at random, discards (r)\n"
+"  -o r|w|rw|d|a  reads, writes, either at random, discards (r);\n"
+"                 a: memory is allocated and freed, and no file used\n"
 "  -s N[,N...]    bytes of an I/O; several: chosen at random (64k)\n"
 "  -p seq|rand    where: one after the other, or at random (seq)\n"
 "  -d N           I/Os outstanding (1)\n"
@@ -192,10 +194,10 @@ static void parse_options(int argc, char **argv)
 		set_option(c, optarg);
 	}
 	parse_sizes(sizes);
-	if (optind != argc || !file || !strchr("rwd", *op) ||
+	if (optind != argc || !file || !strchr("rwda", *op) ||
 	    depth < 1 || depth > MAX_DEPTH || interval < 1)
 		usage(2);
-	if (buffered || think || *op == 'd')
+	if (buffered || think || strchr("da", *op))
 		depth = 1;
 }
 
@@ -236,7 +238,7 @@ static long long pick_offset(size_t len)
 static void prepare(struct io *io)
 {
 	io->len = size[nr_sizes > 1 ? rnd() % nr_sizes : 0];
-	io->write = op[1] ? rnd() & 1 : *op != 'r';
+	io->write = op[1] ? rnd() & 1 : strchr("wd", *op) != NULL;
 	io->cb.aio_offset = pick_offset(io->len);
 	io->start = now_ns();
 	nr_issued++;
@@ -264,6 +266,14 @@ static void finish(struct io *io, long long res)
 		fatal("records");
 }
 
+static ssize_t use_memory(size_t len)
+{
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return p == MAP_FAILED || munmap(p, len) ? -1 : (ssize_t)len;
+}
+
 static long long do_io(struct io *io)
 {
 	unsigned long long range[2] = { io->cb.aio_offset, io->len };
@@ -271,6 +281,8 @@ static long long do_io(struct io *io)
 
 	if (*op == 'd')
 		res = ioctl(fd, BLKDISCARD, range) ? -1 : (ssize_t)io->len;
+	else if (*op == 'a')
+		res = use_memory(io->len);
 	else if (io->write)
 		res = pwrite(fd, io->buf, io->len, io->cb.aio_offset);
 	else
@@ -340,6 +352,8 @@ static struct io *alloc_ios(void)
 
 	if (!io)
 		fatal("memory");
+	if (*op == 'a')
+		return io;
 	for (i = 0; i < depth; i++) {
 		if (posix_memalign((void **)&io[i].buf, BUF_ALIGN, max_size))
 			fatal("buffers");

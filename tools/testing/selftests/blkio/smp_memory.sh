@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug
+# memory: 128
+# Memory is short, on two CPUs, while a group with a cap writes, v1: 50 MiB are what the
+# debug kernel leaves of 128. All end, nobody is killed, and no page is left over.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+# shellcheck source=blkio_memory.sh
+. "$HERE/blkio_memory.sh"
+
+PART=$((64 * MiB))
+no_owners() { [ ! -s /sys/kernel/debug/dirty_owner ]; }
+
+# phase NAME: 3 points
+phase() {
+	start_soon
+	those_beside "$1" 8 0.1
+	# shellcheck disable=SC2046 # words
+	load slow slow $(place slow 0) -L "$PART" -b -o w -s 64k -t 8
+	wait_loads
+	check "$1: all of it is counted" in_range "$(val slow bytes)" $MiB $((64 * MiB))
+	check "$1: no task is killed for its memory" equal "$(vmstat oom_kill)" 0
+	sync
+	check "$1: every page is given back" wait_for "no owner is left" no_owners
+}
+
+plan 8
+leaks_begin
+mount_cgroup v1
+group slow free
+null_dev data size=2048 submit_queues=2
+exec 7<>"$DEV"
+cap slow "$DEV" wbps=$((4 * MiB))
+phase raw
+cap slow "$DEV" wbps=max
+small_ext4 "$DEV"
+cap slow "$DEV" wbps=$((4 * MiB))
+phase ext4
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat

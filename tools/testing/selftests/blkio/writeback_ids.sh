@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A hundred thousand owners of dirty pages come and go on v1, each a group on a disk;
+# half of them are removed with dirty pages. Each is charged its own, and nothing stays.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+
+# kept KEY...: KiB of /proc/meminfo
+kept() {
+	awk -v "keys=$*" 'BEGIN { split(keys, k); for (i in k) want[k[i] ":"] }
+		$1 in want { n += $2 } END { print n }' /proc/meminfo
+}
+nr_cgroups() { awk '$1 == "blkio" { print $3 }' /proc/cgroups; }
+# come_and_go: 50,000 of them
+come_and_go() {
+	python3 "$HERE/writeback_ids.py" "$CG/top" 10 125 "${disks[@]}" >"$TMP/ids" && return
+	cat "$TMP/ids"
+	return 1
+}
+owners() { head -n 1 "$TMP/ids"; }
+
+# none_left: no group but the root and ours
+none_left() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ "$(nr_cgroups)" != 2 ] || return 0
+		echo 3 >/proc/sys/vm/drop_caches
+		sleep 0.25
+	done
+	return 1
+}
+
+plan 7
+disks=()
+mount_cgroup v1
+group top
+for ((i = 0; i < 40; i++)); do
+	null_dev "nb$i" size=8
+	disks+=("$DEV")
+	cap top "$DEV" wbps=$((1024 * MiB))
+done
+check "owners come and go" come_and_go
+check "as many as there should be" equal "$(owners)" 50000
+check "their groups go, too" none_left
+before=$(kept SUnreclaim Percpu)
+check "and as many again" come_and_go
+check "as many as there should be" equal "$(owners)" 50000
+check "their groups go, too" none_left
+# 50,000 owners of which one in a hundred stays are more, groups even more so
+check "nothing of them stays" in_range $(($(kept SUnreclaim Percpu) - before)) -100000 250

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Groups with a cap and 16 MiB of memory, v1: where both are one
+# hierarchy, and where those with and without a cap share a group of the other one. They
+# have their rates; who shares the memory of a capped writer does not wait for it.
+# configs: uml-vt
+# memory: 192
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_memory.sh
+. "$HERE/blkio_memory.sh"
+
+NO_WAIT=$((1000 * 1000))
+SEC=100
+
+# limit_memory DIR
+limit_memory() { echo $((16 * MiB)) >"$1/memory.limit_in_bytes"; }
+memory_failed() { awk '$1 == "oom_kill" { print $2 }' "$1/memory.oom_control"; }
+
+# hierarchy CONTROLLERS DIR
+hierarchy() { mkdir -p "$2" && mount -t cgroup -o "$1" none "$2"; }
+
+# phase NAME MEMORY_GROUP: 7 points
+phase() {
+	local name=$1 window=$((MiB / 4096)) before
+	sync
+	before=$(charged)
+	sampler slow
+	start_soon
+	those_beside "$name" $SEC 0.2
+	# shellcheck disable=SC2046 # words
+	load slow slow $(place slow 0) -L "$PART" -b -o w -s 64k -t $SEC
+	wait_loads
+	sampled
+	show "$name"
+	note "$name: $(awk '$1 ~ /^(cache|rss|dirty|writeback)$/' "$2/memory.stat" | xargs)"
+	check "$name: write() has its rate" within "$(val slow bytes)" $((SEC * MiB)) 10000
+	check "$name: the disk gets it" in_range $(($(charged) - before)) $(((SEC - 1) * MiB)) $((SEC * MiB + MiB / 4))
+	check "$name: its dirty pages are within its window" in_range "$own" 1 $((window * 5 / 4))
+	check "$name: nobody waits for memory" in_range "$(worst "$name" alloc max_ns)" 0 $NO_WAIT
+	check "$name: nor to write" in_range "$(worst "$name" write max_ns)" 0 $NO_WAIT
+	check "$name: its memory was full" in_range "$(cat "$2/memory.failcnt")" 1 1000000000
+	check "$name: no task is killed for its memory" equal "$(memory_failed "$2")/$(vmstat oom_kill)" 0/0
+}
+
+charged() {
+	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
+		"$CG/slow/blkio.throttle.io_service_bytes"
+}
+
+# forget: what holds on to a group goes, and the hierarchy
+forget() {
+	sync
+	rm -f "$TMP"/*.json
+	echo 3 >/proc/sys/vm/drop_caches
+	umount_cgroup
+}
+
+# together: the capped group has 16 MiB of its own
+together() {
+	mount_cgroup v1 blkio,memory
+	group slow free
+	cap slow "$DEV" wbps=$MiB
+	limit_memory "$CG/slow"
+	phase "$1, together" "$CG/slow"
+	forget
+}
+
+# apart: all have 16 MiB between them
+apart() {
+	local shared=$TMP/memory/all
+	mount_cgroup v1
+	group slow free
+	cap slow "$DEV" wbps=$MiB
+	hierarchy memory "$TMP/memory"
+	mkdir "$shared"
+	limit_memory "$shared"
+	# loads are made by this shell
+	echo $$ >"$shared/cgroup.procs"
+	phase "$1, apart" "$shared"
+	echo $$ >"$TMP/memory/cgroup.procs"
+	rmdir "$shared"
+	umount "$TMP/memory"
+	forget
+}
+
+plan 28
+null_dev data size=2048 mbps=100
+# the last to close a disk writes it back
+exec 7<>"$DEV"
+together raw
+apart raw
+small_ext4 "$DEV"
+together ext4
+apart ext4

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A machine of 64 MiB in which a group with a cap writes 1 GiB, v1, raw and in ext4: it
+# has its rate and no more dirty pages than its window, and those beside it, a group
+# without a cap and the root group, never wait for memory.
+# configs: uml-vt
+# memory: 64
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_memory.sh
+. "$HERE/blkio_memory.sh"
+
+LIMIT=$(vmstat nr_dirty_threshold)
+# less than the shortest wait of reclaim, a jiffy
+NO_WAIT=$((1000 * 1000))
+
+# phase NAME MIB_PER_S THINK_TIME: 8 points
+phase() {
+	local name=$1 rate=$2 took window=$(($2 * MiB / 4096)) stalls throttled
+	sync
+	cap slow "$DEV" wbps=$((rate * MiB))
+	stalls=$(vmstat allocstall) throttled=$(vmstat nr_throttled_written)
+	sampler slow
+	start_soon
+	those_beside "$name" $((1024 / rate)) "$3"
+	# shellcheck disable=SC2046 # words
+	load slow slow $(place slow 0) -L "$PART" -b -o w -s 64k -n 16384
+	wait_loads
+	sampled
+	show "$name"
+	note "$name: direct reclaim $(($(vmstat allocstall) - stalls)) times"
+	took=$((($(val slow end_ns) - $(val slow start_ns)) / 1000000))
+	check "$name: 1 GiB takes as long as it should" within $took $((1024 * 1000 / rate)) 10000
+	check "$name: its dirty pages are within its window" in_range "$own" $((window / 8)) $((window * 5 / 4))
+	check "$name: all dirty pages are within the limit" in_range "$all" 1 "$LIMIT"
+	check "$name: nobody waits for memory" in_range "$(worst "$name" alloc max_ns)" 0 $NO_WAIT
+	check "$name: nor to write" in_range "$(worst "$name" write max_ns)" 0 $NO_WAIT
+	check "$name: reads are as fast as without it" \
+		in_range "$(worst "$name" read p99_ns)" 0 $(($(worst alone read p99_ns) * 3 / 2))
+	check "$name: reclaim is not throttled" equal "$(vmstat nr_throttled_written)" "$throttled"
+	check "$name: no task is killed for its memory" equal "$(vmstat oom_kill)" 0
+}
+
+alone() {
+	start_soon
+	those_beside alone 60 0.2
+	wait_loads
+	note "direct reclaim $(vmstat allocstall) times so far"
+	show alone
+}
+
+plan 32
+note "of $(awk '/MemTotal/ { print $2 }' /proc/meminfo) KiB $LIMIT pages may be dirty"
+mount_cgroup v1
+group slow free
+null_dev data size=2048 mbps=100
+# the last to close a disk writes it back
+exec 7<>"$DEV"
+alone
+phase "raw, 1 MiB a second" 1 1
+phase "raw, 16 MiB a second" 16 0.2
+cap slow "$DEV" wbps=max
+small_ext4 "$DEV"
+alone
+phase "ext4, 1 MiB a second" 1 1
+phase "ext4, 16 MiB a second" 16 0.2
