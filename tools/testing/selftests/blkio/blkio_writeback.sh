@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154 # blkio_lib.sh has the units
+# Sourced by tests of buffered writes on v1, in which groups g1, g2 and g3 write to
+# the disk DEV, or to a file system that is mounted at MNT.
+MNT=$TMP/mnt
+before=()
+mkdir "$MNT"
+
+now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+
+# counted GROUP: bytes that it has written to the disk
+counted() {
+	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
+		"$CG/$1/blkio.throttle.io_service_bytes"
+}
+
+# note_all: remembers what all have written; moved N: bytes of gN since then
+note_all() { local i; for i in 1 2 3; do before[i]=$(counted "g$i"); done; }
+moved() { echo $(($(counted "g$1") - before[$1])); }
+
+# seen NAME BYTES SEC: of a load of that size and time, but for the first two seconds
+seen() {
+	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
+		awk -v "size=$2" -v "sec=$3" 'NR > 2 && NR <= sec { n += $1 } END { printf "%d", n * size }'
+}
+
+# caps DEVICE: 1, 2 and 3 MiB/s
+caps() { local i; for i in 1 2 3; do cap "g$i" "$1" wbps=$((i * MiB)); done; }
+
+# in_group GROUP COMMAND...
+in_group() {
+	local group=$1
+	shift
+	(echo "$BASHPID" >"$CG/$group/cgroup.procs"; exec "$@")
+}
+
+# held: waits until writes are held on the disk
+held() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		! grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups" || return 0
+		sleep 0.02
+	done
+	return 1
+}
+
+# quick_sync: root's, while somebody's writes are held
+quick_sync() {
+	local begin
+	held || { echo "nothing is held"; return 1; }
+	begin=$(now_ms)
+	sync
+	in_range $(($(now_ms) - begin)) 0 50
+}
+
+# none_left: no page is counted any more
+none_left() {
+	cat /sys/kernel/debug/dirty_owner
+	! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner
+}
+
+# make_fs FS DEVICE MKFS_ARGUMENT...
+make_fs() {
+	local fs=$1 dev=$2
+	shift 2
+	"mkfs.$fs" "$@" "$dev" >"$TMP/mkfs.log" 2>&1 || bail "mkfs.$fs: $(tail -n 3 "$TMP/mkfs.log")"
+	mount -t "$fs" "$dev" "$MNT"
+	undo+=("! mountpoint -q $MNT || umount $MNT")
+}
+
+# rates TEXT SIZE [PPM]: under caps(), each to a file of its own for SEC; its bytes exact to PPM; 8 points
+rates() {
+	local i
+	for i in 1 2 3; do : >"$MNT/$i"; done
+	sync
+	note_all
+	start_soon
+	for i in 1 2 3; do
+		load "g$i" "$i" -f "$MNT/$i" -b -o w -s "$2" -t "$SEC" -L 200M ${MOST:+-n $MOST}
+	done
+	sleep 5
+	check "$1: root's sync is quick" quick_sync
+	wait_loads
+	for i in 1 2 3; do
+		check "$1, $i MiB/s: write()" within "$(seen "$i" "$2" "$SEC")" $((i * MiB * (SEC - 2))) 20000
+	done
+	sync
+	for i in 1 2 3; do
+		check "$1: group $i pays for its file" within "$(moved "$i")" "$(stat -c %s "$MNT/$i")" "${3:-0}"
+	done
+	check "$1: nothing stays counted" none_left
+}

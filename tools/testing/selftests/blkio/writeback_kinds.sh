@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Buffered writes of capped groups on v1 through what is between write() and the disk:
+# large folios, mappings, swap.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+SEC=8
+
+# write_at GROUP FILE AT BYTES
+write_at() {
+	in_group "$1" python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY)
+os.pwrite(fd, bytes(int(sys.argv[3])), int(sys.argv[2]))
+' "$2" "$3" "$4"
+}
+
+large_folios() {
+	null_dev large size=400 memory_backed=1
+	make_fs xfs "$DEV" -q
+	caps "$DEV"
+	rates "xfs, 1 MiB" $MiB
+	note "a folio of several groups"
+	dd if=/dev/zero "of=$MNT/all" bs=1M count=8 conv=fsync status=none
+	note_all
+	write_at g1 "$MNT/all" $MiB $((256 * KiB))
+	write_at g2 "$MNT/all" $((MiB + 128 * KiB)) $((256 * KiB))
+	write_at g3 "$MNT/all" $((MiB + 512 * KiB)) $((4 * KiB))
+	sync
+	check "who was first pays for all it wrote" equal "$(moved 1)" $((256 * KiB))
+	check "who came later for what was clean" equal "$(moved 2)" $((128 * KiB))
+	check "who wrote a page for a page" equal "$(moved 3)" $((4 * KiB))
+	umount "$MNT"
+}
+
+# mapped FS: a group of 2 MiB/s dirties 12 MiB by touching them, others' sync in between
+mapped() {
+	local begin
+	truncate -s 12M "$MNT/mapped"
+	sync
+	note_all
+	begin=$(now_ms)
+	in_group g2 python3 -c '
+import mmap, sys
+with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as area:
+    for page in range(0, len(area), 4096):
+        area[page] = 1
+' "$MNT/mapped" &
+	loads+=($!)
+	sleep 3
+	check "$1, mapped: root's sync is quick" quick_sync
+	wait_loads
+	# it may be ahead by a burst of the clock
+	check "$1, mapped: as fast as its group" within $(($(now_ms) - begin)) 6000 20000
+	sync
+	# what is written while it waits in its fault is touched again
+	check "$1, mapped: whoever touches pays" within "$(moved 2)" $((12 * MiB)) 10000
+	check "$1, mapped: nobody else does" equal "$(moved 1)/$(moved 3)" 0/0
+}
+
+mappings() {
+	null_dev mapped size=400 memory_backed=1
+	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
+	caps "$DEV"
+	mapped ext4
+	umount "$MNT"
+	make_fs xfs "$DEV" -q -f
+	mapped xfs
+	umount "$MNT"
+}
+
+# 96 MiB of pages that are filled, changed and looked at
+HUNGRY='
+pages = [bytearray([n % 251]) * 4096 for n in range(96 * 256)]
+for n, page in enumerate(pages):
+    page[7] = n % 249
+for n, page in enumerate(pages):
+    assert page[0] == n % 251 and page[7] == n % 249 and page[4095] == n % 251
+'
+
+# hungry: a task that may have 32 MiB, in a group of 3 MiB/s
+hungry() {
+	local begin swapped
+	note_all
+	begin=$(now_ms)
+	swapped=$(sed -n 's/^pswpout //p' /proc/vmstat)
+	in_group g3 timeout 300 python3 -c "$HUNGRY" || return 1
+	swapped=$(($(sed -n 's/^pswpout //p' /proc/vmstat) - swapped))
+	echo "$((swapped / 256)) MiB to swap, $(($(moved 3) / MiB)) of them charged, in $(($(now_ms) - begin)) ms"
+	[ "$swapped" -gt $((64 * 256)) ]
+}
+
+# both controllers in one hierarchy: swap is the group's whose memory it is
+swap() {
+	umount_cgroup
+	CG=$TMP/cgroup-both
+	mkdir "$CG"
+	mount -t cgroup -o blkio,memory none "$CG" || bail "no memory and blkio controllers in one hierarchy"
+	group g1 g2 g3
+	echo 32M >"$CG/g3/memory.limit_in_bytes"
+	null_dev swap size=300 memory_backed=1
+	mkswap "$DEV" >/dev/null
+	swapon "$DEV"
+	undo+=("swapoff $DEV")
+	caps "$DEV"
+	check "swap on a capped disk: no deadlock" hungry
+}
+
+plan 20
+mount_cgroup v1
+group g1 g2 g3
+large_folios
+null_off large
+mappings
+null_off mapped
+swap
