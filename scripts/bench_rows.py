@@ -109,16 +109,17 @@ def per_io(run, name):
 
 
 def instr(run, opt, names):
-    """Instructions per I/O, or how many more than load `base`."""
-    got = per_io(run, names[0])
+    """Instructions per I/O (or unit, of which an I/O has some parts), or how many more than load `base`."""
+    unit, parts = opt.get("unit", "I/O"), int(opt.get("parts", 1))
+    got = per_io(run, names[0]) / parts
     if "base" not in opt:
-        yield "instructions per I/O", None, got
+        yield f"instructions per {unit}", None, got
         return
-    base = per_io(run, opt["base"])
+    base = per_io(run, opt["base"]) / parts
     if "percent" in opt:
-        yield "instructions per I/O over no rule, %", f"<= {opt['percent']}", (got / base - 1) * 100
+        yield f"instructions per {unit} over no rule, %", f"<= {opt['percent']}", (got / base - 1) * 100
     else:
-        yield "instructions per I/O over no rule", f"<= {opt['most']}", got - base
+        yield f"instructions per {unit} over no rule", f"<= {opt['most']}", got - base
 
 
 def ratio(run, opt, names):
@@ -154,8 +155,8 @@ def measure(path):
 def unused(ours, theirs, plain):
     """What each column costs without a rule over a kernel that is built without ioband."""
     for key, (ideal, base) in plain.items():
-        if key[2] == "instructions per I/O" and ideal is None:
-            yield {"scenario": "unused", "case": key[1], "metric": "instructions per I/O over a kernel without ioband",
+        if key[2].startswith("instructions per ") and ideal is None:
+            yield {"scenario": "unused", "case": key[1], "metric": f"{key[2]} over a kernel without ioband",
                    "ideal": 0, "ioband": ours[key][1] - base, "mainline": theirs[key][1] - base}
 
 
