@@ -45,10 +45,13 @@ class Run:
 
 
 def load(run, opt, names):
-    """Rate in MiB/s of all loads together; latencies in ms if the ideal is known (size)."""
+    """Rate in MiB/s of all loads together, from a second on if told; latencies in ms if the ideal is known (size)."""
     rate, seconds = int(opt["rate"]), float(opt["seconds"])
     runs = [run.json(n) for n in names]
-    got = sum(r["bytes"] for r in runs)
+    if "from" in opt:
+        got = sum(sum(r["intervals"][int(opt["from"]):]) for r in runs) * int(opt["size"])
+    else:
+        got = sum(r["bytes"] for r in runs)
     yield "rate, MiB/s", rate / MIB, got / seconds / MIB
     yield "rate error, %", 0, (got / seconds / rate - 1) * 100
     if "size" in opt:
@@ -101,6 +104,18 @@ def share(run, _opt, names):
     yield "share of the first, %", 100 / len(got), got[0] / sum(got) * 100
 
 
+def neighbour(run, _opt, names):
+    """Of a neighbour alone and beside a writer under a limit of 1 MiB/s: 99th percentiles; and the writer's rate."""
+    alone, beside, writer = (run.json(n) for n in names)
+    for what, factor in ("write", 1.5), ("sync", 2):
+        before, after = (got[f"{what}_p99_ns"] / 1e6 for got in (alone, beside))
+        call = {"write": "write()", "sync": "fsync()"}[what]
+        yield f"{call} p99 without it, ms", None, before
+        yield f"{call} p99, ms", f"<= {factor * before:.4g}", after
+    yield "writes and syncs a second", alone["rounds"] / 10, beside["rounds"] / 25
+    yield "the writer's write(), MiB/s", 1, writer["bytes"] / MIB / 30
+
+
 def per_io(run, name):
     """Median of ns per I/O over the runs of one load; at one instruction per ns these are instructions."""
     paths = sorted(run.path.glob(f"{name}.*.json"))
@@ -140,7 +155,7 @@ def value(_run, opt, names):
     yield opt["metric"], opt.get("ideal"), float(names[0])
 
 
-KINDS = {f.__name__: f for f in (load, iops, window, ends, share, instr, ratio, value)}
+KINDS = {f.__name__: f for f in (load, iops, window, ends, share, neighbour, instr, ratio, value)}
 
 
 def measure(path):

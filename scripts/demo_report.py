@@ -20,6 +20,7 @@ SEED_S5 = {
     "direct-read": (1.051, 2.099, 3.148),
     "direct-write": (21.3, 21.1, 21.0),
     "buffered-read": (2.33, 2.36, 2.39),
+    "buffered-write": (27.3, 28.2, 26.2),
 }
 # blkio throttling through libcgroup, w/s in every interval of 5 s
 SEED_S6 = 8190.40
@@ -47,15 +48,19 @@ def row(scenario, case, metric, ideal, values, seed=None):
 
 
 def rows_s5(folder):
-    """Rates and latencies of the nine cells."""
+    """Rates and latencies of the twelve cells after the first two seconds, and what the disk counts of writeback."""
     for mode, seeds in SEED_S5.items():
         for mib in (1, 2, 3):
             got = [load(folder, kernel, f"s5-{mode}-{mib}") for kernel in KERNELS]
             case = f"{mode.replace('-', ' ')}, {mib} MiB/s"
-            yield row("S5", case, "rate_mib_s", mib, [g["bytes"] / SECONDS / 2**20 for g in got],
+            yield row("S5", case, "rate_mib_s", mib,
+                      [sum(g["intervals"][2:]) / 16 / SECONDS for g in got],
                       round(seeds[mib - 1] * 1e6 / 2**20, 3))
             for metric in ("p50", "p99", "max"):
                 yield row("S5", case, f"{metric}_ms", 62.5 / mib, [g[f"{metric}_ns"] / 1e6 for g in got])
+    for mib in (1, 2, 3):
+        yield row("S5", f"buffered write, {mib} MiB/s", "disk_mib_s", mib,
+                  [load(folder, kernel, f"s5-disk-{mib}")["bytes"] / SECONDS / 2**20 for kernel in KERNELS])
 
 
 def rows_s6(folder):
@@ -67,6 +72,19 @@ def rows_s6(folder):
               [largest_gap(folder, kernel, "s6") for kernel in KERNELS])
 
 
+def rows_neighbour(folder):
+    """What write() and fsync() take, alone and beside a buffered writer under 1 MiB/s, and what that one writes."""
+    case = "ext4, beside a buffered writer under 1 MiB/s"
+    alone, beside = ([load(folder, kernel, f"neighbour-{when}") for kernel in KERNELS] for when in ("alone", "beside"))
+    for call, most in ("write", 1.5), ("sync", 2):
+        before, after = ([g[f"{call}_p99_ns"] / 1e6 for g in got] for got in (alone, beside))
+        yield row("neighbour", "ext4, alone", f"{call}_p99_ms", None, before)
+        yield row("neighbour", case, f"{call}_p99_ms", f"<= {most} x alone", after)
+    yield row("neighbour", case, "syncs_per_s", alone[0]["rounds"] / 10, [g["rounds"] / 25 for g in beside])
+    yield row("neighbour", case, "writer_mib_s", 1,
+              [load(folder, kernel, "neighbour-writer")["bytes"] / 2**20 / SECONDS for kernel in KERNELS])
+
+
 def percent(got, asked):
     """How far off, for people."""
     return f"{(got / asked - 1) * 100:+.2f}%"
@@ -75,7 +93,7 @@ def percent(got, asked):
 def print_s5(rows):
     """A line per cell."""
     table = {(r["case"], r["metric"]): r for r in rows}
-    print("\nS5  three groups at once, caps of 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s")
+    print("\nS5  three groups at once, caps of 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s after the first two")
     print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} {'p50 / p99 / max ms':>22} | "
           f"{'mainline':>8} {'error':>8} {'p50 / p99 / max ms':>22} | {'io-throttle':>11}")
     for mode in (name.replace("-", " ") for name in SEED_S5):
@@ -88,6 +106,13 @@ def print_s5(rows):
                 shown = " / ".join(f"{ms:.2f}" for ms in lat)
                 text += f" {rate[kernel]:8.4f} {percent(rate[kernel], mib):>8} {shown:>22} |"
             print(text + f" {rate['seed']:11.3f}")
+    for mib in (1, 2, 3):
+        rate = table[f"buffered write, {mib} MiB/s", "disk_mib_s"]
+        text = f"{'  at the disk' if mib == 1 else '':14} {mib:6.4f} |"
+        for kernel in KERNELS:
+            text += f" {rate[kernel]:8.4f} {percent(rate[kernel], mib):>8} {'':22} |"
+        print(text)
+    print("(what write() takes; at the disk: what it counts as the group's, mainline as the root's)")
 
 
 def print_s6(rows):
@@ -107,16 +132,32 @@ def print_s6(rows):
     print("(the first 5 s hold B as well, what an idle group has in hand: 5 ms of the rate)")
 
 
+def print_neighbour(rows):
+    """A line per call."""
+    table = {(r["case"][:11], r["metric"]): r for r in rows if r["scenario"] == "neighbour"}
+    rate = table["ext4, besid", "writer_mib_s"]
+    print("\nA neighbour without a limit that writes 64 KiB and syncs, 50 ms apart, beside a buffered writer of 1 MiB/s, "
+          "one ext4")
+    print(f"{'99th percentile':30} {'ioband':>9} {'mainline':>9}")
+    for call, text in ("write", "write()"), ("sync", "fsync()"):
+        for case, when in ("ext4, alone", "alone"), ("ext4, besid", "beside the writer"):
+            got = table[case, f"{call}_p99_ms"]
+            print(f"{f'{text} {when}, ms':30} {got['ioband']:9.3f} {got['mainline']:9.3f}")
+    for r, text in (table["ext4, besid", "syncs_per_s"], "writes and syncs a second"), (rate, "the writer, MiB/s"):
+        print(f"{text:30} {r['ioband']:9.3f} {r['mainline']:9.3f}")
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", help="where scripts/demo left its results")
     folder = parser.parse_args().dir
-    rows, shares = [*rows_s5(folder), *rows_s6(folder)], [*demo_shares.rows(folder)]
+    rows, shares = [*rows_s5(folder), *rows_neighbour(folder), *rows_s6(folder)], [*demo_shares.rows(folder)]
     with open(os.path.join(folder, "results.json"), "w", encoding="ascii") as file:
         json.dump(rows + shares, file, indent=1)
         file.write("\n")
     print_s5(rows)
+    print_neighbour(rows)
     print_s6(rows)
     demo_shares.show(shares)
 
