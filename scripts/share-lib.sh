@@ -18,6 +18,7 @@ SERIAL="completion_nsec=100000 mbps=100"
 ONE_TAG="completion_nsec=6600000 hw_queue_depth=1"
 TAGS="completion_nsec=6600000 hw_queue_depth=64"
 LOADS=(1 1 1)		# processes in each of NAMES, each with DEPTHS I/Os outstanding
+DISK_MIB=1024		# what they divide among them
 INTERVAL=1		# of the counts that are kept, s
 OWN=			# not empty: cell gives each group a disk
 CONTROLLER=
@@ -97,7 +98,7 @@ loads_of() {
 		((j >= i)) || nr=$((nr + LOADS[j]))
 		all=$((all + LOADS[j]))
 	done
-	part=$((1024 / all))
+	part=$((DISK_MIB / all))
 	for ((j = 0; j < LOADS[i]; j++, nr++)); do
 		load "${NAMES[i]}" "${NAMES[i]}.$run.$j" -f "${DEVS[i]:-$DEV}" -d "${DEPTHS[i]}" -i "$INTERVAL" -S $((nr + 1)) \
 			-O "$((nr * part))M" -L "${part}M" "$@"
