@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # variables are of blkio_lib.sh
 # Sourced by bench-rates and demo-guest, which run in the guest: buffered writes under limits, v1.
 
 # written NAME: bytes that the disk counts as a group's writes
@@ -8,7 +8,7 @@ written() {
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# s5_buffered_write OPTION...: S5 in the groups g1 g2 g3, on a disk of 100 MB/s that has room for all that is written, so
+# s5_buffered_write: S5 in the groups g1 g2 g3, on a disk of 100 MB/s that has room for all that is written, so
 # that no page is dirtied twice. Leaves s5-buffered-write-{1,2,3}.json in $TMP, of 32 s, and s5-disk-{1,2,3}.json with
 # the bytes that the disk counts as a group's in the last 30 of these. Mainline counts all that as the root's.
 s5_buffered_write() {
@@ -17,7 +17,7 @@ s5_buffered_write() {
 	for i in 1 2 3; do cap "g$i" "$DEV" wbps=$((i * MiB)); done
 	start_soon
 	for i in 1 2 3; do
-		load "g$i" "s5-buffered-write-$i" -f "$DEV" -b -o w -s 64k -t 32 -w 2 -O "$((i * 3))G" -L 3G "$@"
+		load "g$i" "s5-buffered-write-$i" -f "$DEV" -b -o w -s 64k -t 32 -w 2 -O "$((i * 3))G" -L 3G
 	done
 	until_ns $((START + 2000000000))
 	for i in 1 2 3; do first[i]=$(written "g$i"); done
@@ -63,7 +63,7 @@ neighbours() {
 	group slow free
 	neighbour neighbour-alone 10
 	: >"$TMP/mnt/slow"
-	cap slow "$DEV" wbps=$MiB
+	cap slow "$DEV" wbps="$MiB"
 	start_soon
 	load slow neighbour-writer -f "$TMP/mnt/slow" -b -o w -s 64k -t 30 -L 400M
 	sleep 3
