@@ -52,8 +52,9 @@ def load(run, opt, names):
         got = sum(sum(r["intervals"][int(opt["from"]):]) for r in runs) * int(opt["size"])
     else:
         got = sum(r["bytes"] for r in runs)
-    yield "rate, MiB/s", rate / MIB, got / seconds / MIB
-    yield "rate error, %", 0, (got / seconds / rate - 1) * 100
+    what = opt.get("what", "rate")
+    yield f"{what}, MiB/s", rate / MIB, got / seconds / MIB
+    yield f"{what} error, %", 0, (got / seconds / rate - 1) * 100
     if "size" in opt:
         for p in "p50", "p99", "max":
             yield f"latency {p}, ms", int(opt["size"]) / rate * 1e3, runs[0][f"{p}_ns"] / 1e6
