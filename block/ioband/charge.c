@@ -299,23 +299,33 @@ static s64 ioband_rule_debt_end(struct ioband_rule *rule)
 }
 
 /**
- * ioband_debt_end - until when has a group been given more than it may have?
- * @grp:	the group
+ * ioband_dir_debt_end - until when has a group been given more than it may have?
+ * @dir:	one direction of it
  *
  * Context: dev->lock held.
  * Return: the time in ns when all its gates let an I/O of no size go.
  */
-s64 ioband_debt_end(struct ioband_grp *grp)
+s64 ioband_dir_debt_end(struct ioband_dir *dir)
 {
+	struct ioband_dir *gate;
 	s64 end = 0;
 
-	for (int rw = READ; rw <= WRITE; rw++) {
-		struct ioband_dir *gate;
-
-		for (gate = grp->dir[rw].lim; gate; gate = gate->up)
-			end = max(end, ioband_rule_debt_end(ioband_gate_rule(gate)));
-	}
+	for (gate = dir->lim; gate; gate = gate->up)
+		end = max(end, ioband_rule_debt_end(ioband_gate_rule(gate)));
 	return end;
+}
+
+/**
+ * ioband_debt_end - as ioband_dir_debt_end(), for both directions
+ * @grp:	the group
+ *
+ * Context: dev->lock held.
+ * Return: the time in ns.
+ */
+s64 ioband_debt_end(struct ioband_grp *grp)
+{
+	return max(ioband_dir_debt_end(&grp->dir[READ]),
+		   ioband_dir_debt_end(&grp->dir[WRITE]));
 }
 
 /**
@@ -337,6 +347,7 @@ void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
 	}
 	if (!ioband_is_owned(bio))
 		ioband_delay(grp, cost, now);
-	else
-		WRITE_ONCE(grp->owed_until, ioband_debt_end(grp));
+	/* who dirties pages waits for that: their owner, or that of copies of them */
+	if (op_is_write(bio_op(bio)) && ioband_may_be_awaited(bio))
+		WRITE_ONCE(grp->owed_until, ioband_dir_debt_end(&grp->dir[WRITE]));
 }

@@ -328,6 +328,7 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
 s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
 s64 ioband_debt_end(struct ioband_grp *grp);
+s64 ioband_dir_debt_end(struct ioband_dir *dir);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 bool ioband_is_crowded(struct ioband_dir *dir);
 void ioband_reopen(struct ioband_dir *dir, s64 now);

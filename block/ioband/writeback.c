@@ -10,6 +10,7 @@
 #include <linux/dirty_owner.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
+#include <linux/major.h>
 #include <linux/pagemap.h>
 
 #include "ioband.h"
@@ -40,7 +41,8 @@ static bool ioband_is_above(struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
 
-	return !owner || dev_to_disk(owner)->fops->submit_bio;
+	return !owner || dev_to_disk(owner)->fops->submit_bio ||
+	       dev_to_disk(owner)->major == LOOP_MAJOR;
 }
 
 /* Does anything but bytes a second limit writes? */
@@ -59,20 +61,21 @@ static u64 ioband_owed_ns(struct ioband_grp *grp)
 		return 0;
 	/* limits may have changed meanwhile */
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	end = ioband_debt_end(grp);
+	end = ioband_dir_debt_end(&grp->dir[WRITE]);
 	WRITE_ONCE(grp->owed_until, end);
 	return max(end - now, 0);
 }
 
 /* A group has several disks below: the slowest counts. */
-static void ioband_rate_below(struct cgroup_subsys_state *css, struct dirty_rate *rate)
+static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
+			      struct dirty_rate *rate)
 {
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 		grp = blkg_to_grp(blkg);
-		if (!grp || !ioband_is_ready(grp))
+		if (!grp || grp == own || !ioband_is_ready(grp))
 			continue;
 		if (READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]) == U64_MAX &&
 		    !ioband_is_measured(grp))
@@ -103,7 +106,7 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 		rate.measured = atomic_read(&ioband_nr_weights);
 	}
 	if (ioband_is_above(bdi))
-		ioband_rate_below(css, &rate);
+		ioband_rate_below(css, grp, &rate);
 	return rate;
 }
 
@@ -180,7 +183,7 @@ static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_inf
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
 	struct blkcg_gq *blkg;
 
-	if (grp)
+	if (grp && READ_ONCE(grp->dir[WRITE].lim))
 		ioband_boost_grp(grp);
 	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !ioband_is_above(bdi))
 		return;

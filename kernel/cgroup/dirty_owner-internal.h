@@ -61,6 +61,7 @@ struct dirty_flow {
 	unsigned long		free_at;	/* jiffies */
 	long			free_to;	/* of dirtied */
 	size_t			chunk;		/* bytes */
+	bool			limited;	/* as of the last look */
 
 	/* the clock of dirty_pace.c */
 	spinlock_t		lock;

@@ -89,6 +89,14 @@ static void dirty_run_add(struct dirty_run *run, u32 id, enum dirty_change chang
 	run->nr++;
 }
 
+/* 0 if none is under way. */
+static u32 dirty_written_by(const struct dirty_words *w)
+{
+	u32 id = READ_ONCE(w->write);
+
+	return id & DIRTY_TRANSIT ? 0 : id;
+}
+
 static u32 dirty_take(u32 *word)
 {
 	return READ_ONCE(*word) ? xchg(word, 0) : 0;
@@ -121,8 +129,9 @@ static void dirty_take_all(struct folio *folio, bool write, enum dirty_change ch
  */
 bool dirty_is_data(struct inode *inode)
 {
-	return S_ISBLK(inode->i_mode) ? !READ_ONCE(I_BDEV(inode)->bd_holder_ops) :
-	       inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+	if (S_ISREG(inode->i_mode))
+		return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+	return S_ISBLK(inode->i_mode) && !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
 }
 
 static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
@@ -140,8 +149,6 @@ static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
 		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
 	if (!owned)
 		return;
-	if (!test_bit(AS_DIRTY_OWNED, &inode->i_mapping->flags))
-		set_bit(AS_DIRTY_OWNED, &inode->i_mapping->flags);
 	atomic_long_add(owned, &flow->dirty);
 	atomic_long_add(owned, &flow->dirtied);
 }
@@ -187,7 +194,8 @@ void __dirty_owner_cleaned(struct folio *folio)
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
 		u32 id = dirty_take(&w[i].dirty), old = READ_ONCE(w[i].write);
 
-		if (!id && (writing || !old))
+		/* in transit and not dirtied since: it failed before, and tries again */
+		if (!id && (writing || !old || (old & DIRTY_TRANSIT)))
 			continue;
 		old = xchg(&w[i].write, id && !writing ? id | DIRTY_TRANSIT : id);
 		if (id)
@@ -211,10 +219,13 @@ void __dirty_owner_redirty(struct folio *folio)
 		return;
 	guard(rcu)();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = dirty_take(&w[i].write) & ~DIRTY_TRANSIT;
+		u32 id = READ_ONCE(w[i].write);
 
+		if (!(id & DIRTY_TRANSIT) || !dirty_take(&w[i].write))
+			continue;
+		id &= ~DIRTY_TRANSIT;
 		/* somebody else may have been faster */
-		if (id && !cmpxchg(&w[i].dirty, 0, id))
+		if (!cmpxchg(&w[i].dirty, 0, id))
 			dirty_run_add(&back, id, DIRTY_RESTORE);
 	}
 	dirty_run_end(&back, DIRTY_RESTORE);
@@ -279,7 +290,7 @@ void __dirty_owner_waited(struct folio *folio)
 	guard(rcu)();
 	css = dirty_css_of_current();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = READ_ONCE(w[i].write) & ~DIRTY_TRANSIT;
+		u32 id = dirty_written_by(&w[i]);
 
 		if (!id || id == last)
 			continue;
@@ -301,7 +312,7 @@ u32 dirty_owner_of_write(const struct page *page)
 {
 	const struct dirty_words *w = dirty_words_of(page_to_pfn(page));
 
-	return w ? READ_ONCE(w->write) & ~DIRTY_TRANSIT : 0;
+	return w ? dirty_written_by(w) : 0;
 }
 
 /**

@@ -64,7 +64,7 @@ static s64 dirty_rescale(s64 ns, u64 from, u64 to)
  * How many pages a second a flow gets written while it has enough of them, and how many
  * it can have without harm to the dirty limit that all share.
  */
-static void dirty_learn(struct dirty_flow *flow, s64 now)
+static void dirty_learn(struct dirty_flow *flow, bool owes, s64 now)
 {
 	long written = atomic_long_read(&flow->written);
 	s64 elapsed = now - flow->learnt_at;
@@ -77,10 +77,14 @@ static void dirty_learn(struct dirty_flow *flow, s64 now)
 	global_dirty_limits(&background, &limit);
 	WRITE_ONCE(flow->most, limit / DIRTY_LIMIT_PART);
 	drain = mul_u64_u64_div_u64(written - flow->learnt_from, NSEC_PER_SEC, elapsed);
-	/* a time without a look says only what it was at least */
-	if (drain > flow->drain)
+	/*
+	 * A time without a look says only what it was at least.  What others had it
+	 * write at once says nothing.
+	 */
+	if (drain > flow->drain && !owes)
 		flow->drain = drain;
-	else if (elapsed < 2 * DIRTY_LEARN_NS && atomic_long_read(&flow->writing))
+	else if (drain < flow->drain && atomic_long_read(&flow->writing) &&
+		 elapsed < DIRTY_LEARN_NS + 2 * DIRTY_WAIT_NS)
 		flow->drain -= (flow->drain - drain) / 8;
 	flow->learnt_from = written;
 	flow->learnt_at = now;
@@ -147,7 +151,7 @@ static s64 dirty_ahead_ns(struct dirty_flow *flow, const struct dirty_rate *rate
 	s64 now = ktime_get_ns();
 
 	guard(spinlock)(&flow->lock);
-	dirty_learn(flow, now);
+	dirty_learn(flow, rate->owed_ns, now);
 	if (rate->bps)
 		return dirty_clock(flow, rate->bps, now);
 	WRITE_ONCE(flow->rate, 0);
@@ -194,7 +198,7 @@ static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_ra
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
-	prepare_to_wait(&flow->wait, &wait, TASK_KILLABLE);
+	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE);
 	if (dirty_is_full(flow, rate))
 		schedule_hrtimeout_range(&(ktime_t){ DIRTY_WAIT_NS }, DIRTY_WAIT_NS >> 10,
 					 HRTIMER_MODE_REL);
@@ -222,13 +226,24 @@ static bool dirty_is_free(struct dirty_flow *flow)
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
-static int dirty_wait(struct dirty_flow *flow, unsigned int flags)
+/* The flusher has to look here when a limited group waits. */
+static void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
+{
+	if (READ_ONCE(flow->limited) && !test_bit(AS_DIRTY_OWNED, &mapping->flags))
+		set_bit(AS_DIRTY_OWNED, &mapping->flags);
+}
+
+static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
+		      unsigned int flags)
 {
 	for (;;) {
 		struct dirty_rate rate = dirty_rate(flow);
 		s64 ns, ahead = dirty_ahead_ns(flow, &rate);
-		bool full = dirty_is_limited(&rate) && dirty_is_full(flow, &rate);
+		bool full;
 
+		WRITE_ONCE(flow->limited, dirty_is_limited(&rate));
+		dirty_note_mapping(flow, mapping);
+		full = flow->limited && dirty_is_full(flow, &rate);
 		if (ahead <= 0 && !rate.owed_ns && !full) {
 			dirty_set_free(flow, &rate, ahead);
 			return 0;
@@ -262,12 +277,15 @@ int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
 
 	scoped_guard(rcu) {
 		flow = dirty_flow_of(mapping->host);
-		if (!flow || dirty_is_free(flow))
+		if (!flow)
+			return 0;
+		dirty_note_mapping(flow, mapping);
+		if (dirty_is_free(flow))
 			return 0;
 		/* it stays, O3 */
 		atomic_inc(&flow->users);
 	}
-	ret = dirty_wait(flow, flags);
+	ret = dirty_wait(flow, mapping, flags);
 	atomic_dec(&flow->users);
 	return ret;
 }

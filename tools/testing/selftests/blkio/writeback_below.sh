@@ -23,7 +23,7 @@ stacked() {
 	make_fs ext4 "$2" -q -F -E lazy_itable_init=0
 	DEV=$3
 	caps "$3"
-	rates "$1, caps on the disk below" $((64 * KiB))
+	BELOW=1 rates "$1, caps on the disk below" $((64 * KiB))
 	umount "$MNT"
 }
 

@@ -54,7 +54,8 @@ mount_cgroup v1
 group g1 g2 g3
 on ext4 0 -q -E lazy_itable_init=0
 on xfs 0 -q
-on btrfs 0 -q
+# it has no disk of its own
+BELOW=1 on btrfs 0 -q
 # the nodes it writes are pages of the group as well
 on f2fs 10000 -q
 on vfat 0

@@ -16,6 +16,8 @@ NO_WAIT=$((1000 * 1000))
 # phase NAME MIB_PER_S THINK_TIME: 8 points
 phase() {
 	local name=$1 rate=$2 took window=$(($2 * MiB / 4096)) stalls throttled
+	# a second of its rate, and an eighth of the limit of all
+	((window <= LIMIT / 8)) || window=$((LIMIT / 8))
 	sync
 	cap slow "$DEV" wbps=$((rate * MiB))
 	stalls=$(vmstat allocstall) throttled=$(vmstat nr_throttled_written)
