@@ -6,6 +6,7 @@
  * when it has had none for a while.
  */
 #include <linux/blk-cgroup.h>
+#include <linux/blkdev.h>
 #include <linux/debugfs.h>
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
@@ -101,20 +102,33 @@ struct cgroup_subsys_state *dirty_css_of_current(void)
 	return task_css(current, io_cgrp_id);
 }
 
+/*
+ * Can groups own the pages of an inode?  If they are data on disks.  The page cache of a
+ * device that a filesystem is on holds its metadata, as do inodes that are no files.
+ */
+static bool dirty_is_data(struct inode *inode)
+{
+	if (S_ISREG(inode->i_mode))
+		return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+	return S_ISBLK(inode->i_mode) && !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
+}
+
 /**
  * dirty_flow_of_current - whose are the pages that the current task dirties?
- * @bdi:	where they go
+ * @inode:	theirs
  *
  * Context: RCU read side; any locks held.
  * Return: the flow, NULL for nobody's, or for want of memory.
  */
-struct dirty_flow *dirty_flow_of_current(struct backing_dev_info *bdi)
+struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 {
 	struct cgroup_subsys_state *css = dirty_css_of_current();
+	struct backing_dev_info *bdi;
 	struct dirty_flow *flow;
 
-	if (!css || !css->parent)
+	if (!css || !css->parent || !dirty_is_data(inode))
 		return NULL;
+	bdi = inode_to_bdi(inode);
 	flow = dirty_flow_find(css, bdi);
 	return flow ?: dirty_flow_create(css, bdi);
 }

@@ -87,11 +87,8 @@ static inline long dirty_flow_pages(const struct dirty_flow *flow)
 
 /* dirty_flow.c */
 struct cgroup_subsys_state *dirty_css_of_current(void);
-struct dirty_flow *dirty_flow_of_current(struct backing_dev_info *bdi);
+struct dirty_flow *dirty_flow_of_current(struct inode *inode);
 struct dirty_flow *dirty_flow_by_id(u32 id);
-
-/* dirty_owner.c */
-bool dirty_is_data(struct inode *inode);
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;

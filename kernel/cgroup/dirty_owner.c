@@ -15,7 +15,6 @@
  * Words are for pages and not for folios: a folio can be as large as a huge page and
  * have been written to by many.
  */
-#include <linux/blkdev.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
@@ -120,29 +119,13 @@ static void dirty_take_all(struct folio *folio, bool write, enum dirty_change ch
 	dirty_run_end(&run, change);
 }
 
-/**
- * dirty_is_data - can a group own the pages of an inode?
- * @inode:	the inode
- *
- * Return: true if they are data on disks.  The page cache of a device that a filesystem
- * is on holds its metadata.
- */
-bool dirty_is_data(struct inode *inode)
-{
-	if (S_ISREG(inode->i_mode))
-		return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
-	return S_ISBLK(inode->i_mode) && !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
-}
-
 static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
 {
 	struct dirty_flow *flow;
 	long owned = 0;
 
-	if (!dirty_is_data(inode))
-		return;
 	guard(rcu)();
-	flow = dirty_flow_of_current(inode_to_bdi(inode));
+	flow = dirty_flow_of_current(inode);
 	if (!flow)
 		return;
 	for (long i = 0; i < nr; i++)

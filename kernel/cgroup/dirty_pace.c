@@ -222,7 +222,7 @@ static void dirty_set_free(struct dirty_flow *flow, const struct dirty_rate *rat
 /* Would dirty_wait() let a task go, as it did a moment ago? */
 static bool dirty_is_free(struct dirty_flow *flow)
 {
-	return READ_ONCE(flow->free_at) == jiffies &&
+	return !time_after(jiffies, READ_ONCE(flow->free_at)) &&
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
@@ -264,19 +264,13 @@ static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
 	}
 }
 
-/* The current task's flow, if it owns what it dirties. */
-static struct dirty_flow *dirty_flow_of(struct inode *inode)
-{
-	return dirty_is_data(inode) ? dirty_flow_of_current(inode_to_bdi(inode)) : NULL;
-}
-
 int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
 {
 	struct dirty_flow *flow;
 	int ret;
 
 	scoped_guard(rcu) {
-		flow = dirty_flow_of(mapping->host);
+		flow = dirty_flow_of_current(mapping->host);
 		if (!flow)
 			return 0;
 		dirty_note_mapping(flow, mapping);
@@ -298,7 +292,7 @@ size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t l
 	if (len <= PAGE_SIZE)
 		return chunk;
 	guard(rcu)();
-	flow = dirty_flow_of(mapping->host);
+	flow = dirty_flow_of_current(mapping->host);
 	if (!flow)
 		return chunk;
 	if (dirty_is_free(flow))

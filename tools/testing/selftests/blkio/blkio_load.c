@@ -238,7 +238,7 @@ static long long pick_offset(size_t len)
 static void prepare(struct io *io)
 {
 	io->len = size[nr_sizes > 1 ? rnd() % nr_sizes : 0];
-	io->write = op[1] ? rnd() & 1 : strchr("wd", *op) != NULL;
+	io->write = op[1] ? rnd() & 1 : !!strchr("wd", *op);
 	io->cb.aio_offset = pick_offset(io->len);
 	io->start = now_ns();
 	nr_issued++;
