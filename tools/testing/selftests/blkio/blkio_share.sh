@@ -99,7 +99,7 @@ as_fast() {
 depth_found() { sed -n 's/depth=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${1##*/}/ioband/share"; }
 
 # compare TEXT TOLERANCE SLOTS "WEIGHT..." OPTION...: two points, shares and the rate of all
-# against that without weights (FAST=0: is only told); DFL is the weight that is none
+# against that without weights; DFL is the weight that is none
 compare() {
 	local text=$1 tolerance=$2 slots=$3 list=$4 before
 	shift 4
@@ -112,7 +112,6 @@ compare() {
 	run "$@"
 	# shellcheck disable=SC2086 # words
 	check "$text: shares" shared "$tolerance" "$slots" $list
-	if [ "$FAST" = 0 ]; then as_fast 0 "$before" | sed 's/^/# /'; return; fi
 	check "$text: nothing lost" as_fast "$FAST" "$before"
 }
 
