@@ -8,7 +8,7 @@
  * device: the rest of the memory is for others, also where the writes are slower than
  * the rate.
  *
- * Where no number says how fast a group's writes are, there is the window alone, for a
+ * Where no number says how fast a group's writes are, there is the window alone, for
  * half a second of what they were seen to do.
  */
 #include <linux/freezer.h>

@@ -5,10 +5,9 @@
 # its rate all the same, no more and no less.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_writeback.sh"
 
 RATE=$((256 * KiB)) QUICK_MS=20
-
-now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # quick COMMAND...: in QUICK_MS of virtual time
 quick() {
@@ -16,21 +15,6 @@ quick() {
 	begin=$(now_ms)
 	"$@" || return 1
 	in_range $(($(now_ms) - begin)) 0 $QUICK_MS
-}
-
-# held: waits until writes of the group are held
-held() {
-	local i
-	for ((i = 0; i < 100; i++)); do
-		! grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups" || return 0
-		sleep 0.02
-	done
-	return 1
-}
-
-written() {
-	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
-		"$CG/slow/blkio.throttle.io_service_bytes"
 }
 
 # while_held TEXT COMMAND...: two points
@@ -53,7 +37,7 @@ phase() {
 	start_soon
 	load slow "$text" -f "$MNT/slow" -b -o w -s 16k -t 26 -L 100M
 	sleep 3
-	before=$(written)
+	before=$(counted slow)
 	begin=$(now_ms)
 	while_held "$text, sync" sync
 	sleep 1
@@ -73,7 +57,7 @@ phase() {
 	took=$(($(now_ms) - begin))
 	# a window more or less at either end
 	check "$text: its writes are at its rate" \
-		in_range $(($(written) - before)) $((RATE * (took - 1000) / 1000)) $((RATE * (took + 1000) / 1000))
+		in_range $(($(counted slow) - before)) $((RATE * (took - 1000) / 1000)) $((RATE * (took + 1000) / 1000))
 	wait_loads
 	check "$text: write() is at its rate" within "$(val "$text" bytes)" $((RATE * 26)) 20000
 	begin=$(now_ms)
@@ -86,8 +70,6 @@ phase() {
 plan 22
 null_dev nb0 size=500 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-MNT=$TMP/mnt
-mkdir "$MNT"
 undo+=("! mountpoint -q $MNT || umount $MNT")
 mount_cgroup v1
 group slow
