@@ -4,8 +4,8 @@ CONFIG ?= uml-vt
 
 help:
 	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
-	@echo '                     (10 minutes the first time on 2 cores, then 1 minute)'
-	@echo 'make check           all tests; ends with "N passed, N failed" (35 minutes, then 25)'
+	@echo '                     (10 minutes the first time on 2 cores, then a few)'
+	@echo 'make check           all tests; ends with "N passed, N failed" (about 35 minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
