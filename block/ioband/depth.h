@@ -20,7 +20,8 @@
  * time per completion at one depth over a window, then moves:
  *
  *  RAMP		from the last good depth up by 4 until that gains nothing
- *  BISECT	down to the least depth that is within IOBAND_KNEE_PPM of the best
+ *  BISECT	down to the least depth that is within IOBAND_KNEE_PPM of the best, in
+ *		two windows: of many, one is lucky
  *  HOLD	stay for a while, and look whether the load has grown
  *  PROBE	one window a little deeper or shallower ...
  *  RETURN	... and one back: three in a row show a gain of a percent through
@@ -87,6 +88,7 @@ struct ioband_knee {
 	unsigned int		prev;
 	unsigned int		held;	/* windows of HOLD, then probes */
 	unsigned int		turn;
+	bool			fitted;	/* one window of BISECT said good */
 	unsigned int		outstanding;	/* when the knee was found */
 	struct ioband_sample	base;
 	struct ioband_sample	best;
@@ -284,6 +286,7 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 					    const struct ioband_load *load)
 {
 	unsigned int limit = IOBAND_DEPTH_MAX;
+	bool fits;
 
 	if (k->phase == IOBAND_RAMP && k->single)
 		k->gain = min(div64_u64(k->single << 10, min(s->per, k->base.per)),
@@ -300,11 +303,14 @@ static inline unsigned int ioband_knee_step(struct ioband_knee *k,
 		return ioband_knee_ramped(k, s, limit);
 	case IOBAND_BISECT:
 		/* in doubt deeper: probes come back from there, and nothing is lost */
-		if (ioband_gain(s->per, k->best.per) + s->err + k->best.err <=
-		    IOBAND_KNEE_PPM)
-			k->good = k->depth;
-		else
-			k->bad = k->depth;
+		fits = ioband_gain(s->per, k->best.per) + s->err + k->best.err <=
+		       IOBAND_KNEE_PPM;
+		if (fits && !k->fitted) {
+			k->fitted = true;
+			return k->depth;
+		}
+		k->fitted = false;
+		*(fits ? &k->good : &k->bad) = k->depth;
 		return ioband_knee_bisect(k, s->outstanding);
 	case IOBAND_HOLD:
 		/* it takes fewer than it did */
