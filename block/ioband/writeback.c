@@ -222,26 +222,35 @@ static unsigned int ioband_owned_bytes(struct bio *bio, u32 *owner)
 	struct bvec_iter iter;
 	struct bio_vec bv;
 
-	bio_for_each_segment(bv, bio, iter) {
-		u32 id = dirty_owner_of_write(bv.bv_page);
+	*owner = dirty_owner_of_write(bio_page(bio));
+	bio_for_each_bvec(bv, bio, iter) {
+		unsigned int skip = offset_in_page(bv.bv_offset);
+		struct page *page = bv.bv_page + PHYS_PFN(bv.bv_offset);
+		unsigned long nr = PFN_UP(skip + bv.bv_len), same;
 
-		if (!bytes)
-			*owner = id;
-		else if (id != *owner)
-			break;
+		same = dirty_owner_run(page, nr, *owner);
+		if (same < nr)
+			return bytes + (same ? PFN_PHYS(same) - skip : 0);
 		bytes += bv.bv_len;
 	}
 	return bytes;
 }
 
+/* RCU read side. */
+static void ioband_give_css(struct bio *bio, struct cgroup_subsys_state *css)
+{
+	struct blkcg_gq *blkg = bio->bi_blkg;
+
+	if (!css || (blkg && &blkg->blkcg->css == css &&
+		     blkg->q == bdev_get_queue(bio->bi_bdev)))
+		return;
+	bio_associate_blkg_from_css(bio, css);
+}
+
 static void ioband_give_owner(struct bio *bio, u32 owner)
 {
-	struct cgroup_subsys_state *css;
-
 	guard(rcu)();
-	css = owner ? dirty_owner_css(owner) : NULL;
-	if (css)
-		bio_associate_blkg_from_css(bio, css);
+	ioband_give_css(bio, owner ? dirty_owner_css(owner) : NULL);
 }
 
 /*
@@ -276,6 +285,19 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
 	return true;
 }
 
+static noinline bool ioband_own_many(struct bio *bio)
+{
+	unsigned int bytes;
+	u32 owner;
+
+	bytes = ioband_owned_bytes(bio, &owner);
+	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
+	    ioband_submit_owned(bio, bytes, owner))
+		return true;
+	ioband_give_owner(bio, owner);
+	return false;
+}
+
 /**
  * __ioband_own_bio - see ioband_own_bio()
  * @bio:	a write that has data
@@ -284,17 +306,13 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
  */
 bool __ioband_own_bio(struct bio *bio)
 {
-	u32 owner = 0;
-	unsigned int bytes;
-
 	/* a zone is written in order, whoever's it is */
 	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || bdev_is_zoned(bio->bi_bdev))
 		return false;
-	bytes = ioband_owned_bytes(bio, &owner);
-	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
-	    ioband_submit_owned(bio, bytes, owner))
-		return true;
-	ioband_give_owner(bio, owner);
+	if (bio->bi_iter.bi_size > PAGE_SIZE - bio_offset(bio))
+		return ioband_own_many(bio);
+	guard(rcu)();
+	ioband_give_css(bio, dirty_owner_css_of_write(bio_page(bio)));
 	return false;
 }
 

@@ -4,6 +4,8 @@
 
 #include <linux/jump_label.h>
 #include <linux/limits.h>
+#include <linux/page-flags.h>
+#include <linux/sched.h>
 #include <linux/types.h>
 
 /*
@@ -52,10 +54,12 @@ DECLARE_STATIC_KEY_FALSE(dirty_owner_key);
 
 int dirty_owner_enable(const struct dirty_owner_ops *ops);
 u32 dirty_owner_of_write(const struct page *page);
+unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id);
 struct cgroup_subsys_state *dirty_owner_css(u32 id);
+struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
-void __dirty_owner_dirtied(struct folio *folio);
+void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi);
 void __dirty_owner_cancelled(struct folio *folio);
 void __dirty_owner_cleaned(struct folio *folio);
 void __dirty_owner_redirty(struct folio *folio);
@@ -64,7 +68,8 @@ void __dirty_owner_ended(struct folio *folio);
 void __dirty_owner_removed(struct folio *folio);
 void __dirty_owner_waited(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
-int __dirty_owner_pace(struct address_space *mapping, unsigned int flags);
+int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
+		       unsigned int flags);
 size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
@@ -72,7 +77,8 @@ size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t l
 #else
 
 static inline void __dirty_owner_write(struct folio *folio, size_t from, size_t len) { }
-static inline void __dirty_owner_dirtied(struct folio *folio) { }
+static inline void __dirty_owner_dirtied(struct folio *folio,
+					 struct backing_dev_info *bdi) { }
 static inline void __dirty_owner_cancelled(struct folio *folio) { }
 static inline void __dirty_owner_cleaned(struct folio *folio) { }
 static inline void __dirty_owner_redirty(struct folio *folio) { }
@@ -82,7 +88,8 @@ static inline void __dirty_owner_removed(struct folio *folio) { }
 static inline void __dirty_owner_waited(struct folio *folio) { }
 static inline void __dirty_owner_migrated(struct folio *dst, struct folio *src) { }
 
-static inline int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
+static inline int __dirty_owner_pace(struct address_space *mapping,
+				     struct backing_dev_info *bdi, unsigned int flags)
 {
 	return 0;
 }
@@ -102,23 +109,26 @@ static inline size_t __dirty_owner_chunk(struct address_space *mapping, size_t c
  * @folio:	the folio, locked
  * @from:	first byte
  * @len:	how many; it will be dirtied without fail
+ *
+ * A folio of one page has no parts: dirty_owner_dirtied() says all of it.
  */
 static inline void dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
-	if (DIRTY_OWNER_ON)
+	if (DIRTY_OWNER_ON && folio_test_large(folio))
 		__dirty_owner_write(folio, from, len);
 }
 
 /**
  * dirty_owner_dirtied - a folio has become dirty
  * @folio:	the folio; all its pages get an owner, unless some have one already
+ * @bdi:	where it will be written
  *
  * Context: i_pages lock held, irqs off.
  */
-static inline void dirty_owner_dirtied(struct folio *folio)
+static inline void dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
 {
 	if (DIRTY_OWNER_ON)
-		__dirty_owner_dirtied(folio);
+		__dirty_owner_dirtied(folio, bdi);
 }
 
 /**
@@ -208,17 +218,30 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 		__dirty_owner_migrated(dst, src);
 }
 
+/*
+ * A task may have to wait if a page it dirtied was not free, or if it has not dirtied any
+ * since it was born: many may come and go.  The sign of how many pages it may dirty before
+ * balance_dirty_pages() says the former; __dirty_owner_pace() takes it off again.
+ */
+static inline bool dirty_owner_may_wait(void)
+{
+	return unlikely(current->nr_dirtied_pause < 0 || !current->nr_dirtied);
+}
+
 /**
  * dirty_owner_pace - make a task that dirties pages as slow as its group's writes
  * @mapping:	what it dirties
+ * @bdi:	where that is written
  * @flags:	BDP_ASYNC not to wait
  *
  * Context: may sleep.
  * Return: 0, -EAGAIN if it would have to wait and must not, -EINTR if it is killed.
  */
-static inline int dirty_owner_pace(struct address_space *mapping, unsigned int flags)
+static inline int dirty_owner_pace(struct address_space *mapping,
+				   struct backing_dev_info *bdi, unsigned int flags)
 {
-	return DIRTY_OWNER_ON ? __dirty_owner_pace(mapping, flags) : 0;
+	return DIRTY_OWNER_ON && dirty_owner_may_wait() ?
+	       __dirty_owner_pace(mapping, bdi, flags) : 0;
 }
 
 /**
@@ -232,7 +255,8 @@ static inline int dirty_owner_pace(struct address_space *mapping, unsigned int f
 static inline size_t dirty_owner_chunk(struct address_space *mapping, size_t chunk,
 				       size_t len)
 {
-	return DIRTY_OWNER_ON ? __dirty_owner_chunk(mapping, chunk, len) : chunk;
+	return DIRTY_OWNER_ON && len > PAGE_SIZE ?
+	       __dirty_owner_chunk(mapping, chunk, len) : chunk;
 }
 
 #endif /* _LINUX_DIRTY_OWNER_H */

@@ -11,7 +11,6 @@
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
 #include <linux/init.h>
-#include <linux/kthread.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -27,6 +26,10 @@ static DEFINE_HASHTABLE(dirty_flows, DIRTY_FLOW_BITS);
 /* its lock is that of the table, too */
 static DEFINE_XARRAY_FLAGS(dirty_flow_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 static u32 dirty_flow_next = 1;
+
+/* What a hint is when it is none. */
+static struct dirty_flow dirty_no_flow;
+DEFINE_PER_CPU(struct dirty_hints, dirty_hints) = { &dirty_no_flow, &dirty_no_flow };
 
 static void dirty_flow_reap(struct work_struct *work);
 static DECLARE_DELAYED_WORK(dirty_flow_work, dirty_flow_reap);
@@ -90,27 +93,40 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 }
 
 /**
- * dirty_css_of_current - for which group is the current task at work?
+ * dirty_is_data - can groups own the pages of an inode?
+ * @inode:	the inode
  *
- * Context: RCU read side.
- * Return: the group; NULL for a kernel thread, unless it says for whom.
+ * If they are data on disks.  The page cache of a device that a filesystem is on holds
+ * its metadata, as do inodes that are no files.
+ *
+ * Context: any.
+ * Return: true if so.
  */
-struct cgroup_subsys_state *dirty_css_of_current(void)
-{
-	if (current->flags & PF_KTHREAD)
-		return kthread_blkcg();
-	return task_css(current, io_cgrp_id);
-}
-
-/*
- * Can groups own the pages of an inode?  If they are data on disks.  The page cache of a
- * device that a filesystem is on holds its metadata, as do inodes that are no files.
- */
-static bool dirty_is_data(struct inode *inode)
+bool dirty_is_data(struct inode *inode)
 {
 	if (S_ISREG(inode->i_mode))
-		return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+		return dirty_is_file_data(inode);
 	return S_ISBLK(inode->i_mode) && !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
+}
+
+/**
+ * dirty_flow_get - as dirty_flow_of(), without a hint
+ * @css:	the group, not the root
+ * @bdi:	where it dirties pages
+ *
+ * Context: RCU read side; any locks held.
+ * Return: the flow, which may be new, NULL for want of memory.
+ */
+struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
+				  struct backing_dev_info *bdi)
+{
+	struct dirty_flow *flow;
+
+	guard(rcu)();
+	flow = dirty_flow_find(css, bdi) ?: dirty_flow_create(css, bdi);
+	if (flow)
+		this_cpu_write(dirty_hints.by_css, flow);
+	return flow;
 }
 
 /**
@@ -123,31 +139,46 @@ static bool dirty_is_data(struct inode *inode)
 struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 {
 	struct cgroup_subsys_state *css = dirty_css_of_current();
-	struct backing_dev_info *bdi;
-	struct dirty_flow *flow;
 
-	if (!css || !css->parent || !dirty_is_data(inode))
+	if (!css || !dirty_is_data(inode))
 		return NULL;
-	bdi = inode_to_bdi(inode);
-	flow = dirty_flow_find(css, bdi);
-	return flow ?: dirty_flow_create(css, bdi);
+	return dirty_flow_of(css, inode_to_bdi(inode));
 }
 
 /**
- * dirty_flow_by_id - the flow that a word names
- * @id:		its id
+ * dirty_flow_load - as dirty_flow_by_id(), without a hint
+ * @id:		not 0
  *
  * Context: RCU read side.
  * Return: the flow, or NULL if it is gone.
  */
-struct dirty_flow *dirty_flow_by_id(u32 id)
+struct dirty_flow *dirty_flow_load(u32 id)
 {
-	return xa_load(&dirty_flow_ids, id);
+	struct dirty_flow *flow;
+
+	guard(rcu)();
+	flow = xa_load(&dirty_flow_ids, id);
+	if (flow)
+		this_cpu_write(dirty_hints.by_id, flow);
+	return flow;
+}
+
+/* Nobody finds what has left the tables any more, O5. */
+static void dirty_forget_hints(void)
+{
+	int cpu;
+
+	synchronize_rcu();
+	for_each_possible_cpu(cpu) {
+		WRITE_ONCE(per_cpu(dirty_hints.by_css, cpu), &dirty_no_flow);
+		WRITE_ONCE(per_cpu(dirty_hints.by_id, cpu), &dirty_no_flow);
+	}
+	synchronize_rcu();
 }
 
 static bool dirty_flow_is_used(struct dirty_flow *flow)
 {
-	return atomic_long_read(&flow->dirty) || atomic_long_read(&flow->writing) ||
+	return dirty_flow_dirty(flow) || dirty_flow_writing(flow) ||
 	       atomic_read(&flow->users);
 }
 
@@ -204,10 +235,10 @@ static void dirty_flow_reap(struct work_struct *work)
 
 	if (!hlist_empty(&hidden)) {
 		/* O3: whoever found one before is done with it, or in its counts */
-		synchronize_rcu();
+		dirty_forget_hints();
 		left |= dirty_flow_sort_out(&hidden);
 		/* and who found one by its id */
-		synchronize_rcu();
+		dirty_forget_hints();
 	}
 	hlist_for_each_entry_safe(flow, tmp, &hidden, idle)
 		dirty_flow_free(flow);
@@ -225,8 +256,7 @@ static int dirty_flows_show(struct seq_file *sf, void *v)
 	hash_for_each_rcu(dirty_flows, i, flow, node)
 		seq_printf(sf, "cg=%llu bdi=%s dirty=%ld writing=%ld dirtied=%ld\n",
 			   cgroup_id(flow->css->cgroup), bdi_dev_name(flow->bdi),
-			   atomic_long_read(&flow->dirty),
-			   atomic_long_read(&flow->writing),
+			   dirty_flow_dirty(flow), dirty_flow_writing(flow),
 			   atomic_long_read(&flow->dirtied));
 	return 0;
 }

@@ -6,6 +6,10 @@
 #include <linux/backing-dev.h>
 #include <linux/cgroup.h>
 #include <linux/dirty_owner.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/pagemap.h>
+#include <linux/percpu.h>
 #include <linux/rculist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -18,17 +22,21 @@
  *
  * Invariants:
  *
- *  O1	A page counts in dirty of the flow that its dirty word names, and in writing
- *	of the one that its write word names, unless that is in transit.  Who changes
- *	the word by cmpxchg or xchg changes the count, and nobody else.
+ *  O1	A page counts as dirty in the flow that its dirty word names, and as being
+ *	written in the one that its write word names, unless that is in transit.  Who
+ *	changes the word by cmpxchg or xchg changes the count, and nobody else.
  *  O2	The dirty word is set before the page is dirty, and cleared after it is
  *	clean: then it becomes the write word, in transit until the folio, which is
  *	locked so long, is under writeback, and then until the write has ended.
  *  O3	A flow that a page counts in exists: it is freed only if both counts and
  *	flow->users are zero after a grace period in which nobody could find it.
- *	A word and its count change within one RCU read side.
+ *	A word and its count change within one RCU read side, preemption or interrupts
+ *	off being one.
  *  O4	What a filesystem cleans and then does not write keeps its write word in
  *	transit, which counts nowhere and need not name a flow that exists.
+ *  O5	A hint is what somebody found in a table within the grace period before.  Those
+ *	of a flow go a grace period after it has left the table, and only after another
+ *	one can nobody find it.
  */
 
 /* What a word can name; 0 is nobody. */
@@ -48,10 +56,11 @@ struct dirty_flow {
 	u32			id;
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
-	atomic_long_t		dirty;		/* pages, O1 */
-	atomic_long_t		writing;	/* pages, O1 */
-	atomic_long_t		dirtied;	/* pages ever, less those not written */
-	atomic_long_t		written;	/* pages ever */
+	/* pages ever, O1; dirtied is less those that will not be written after all */
+	atomic_long_t		dirtied;
+	atomic_long_t		sent;		/* dirty no more */
+	atomic_long_t		started;
+	atomic_long_t		written;
 	atomic_t		users;		/* who waits here */
 	wait_queue_head_t	wait;		/* for pages to go down to refill */
 	long			refill;		/* pages */
@@ -79,19 +88,140 @@ struct dirty_flow {
 	struct hlist_node	idle;		/* while it is being reaped */
 };
 
-static inline long dirty_flow_pages(const struct dirty_flow *flow)
+static inline long dirty_flow_dirty(const struct dirty_flow *flow)
 {
-	return max_t(long, atomic_long_read(&flow->dirty), 0) +
-	       max_t(long, atomic_long_read(&flow->writing), 0);
+	long sent = atomic_long_read(&flow->sent);
+
+	return atomic_long_read(&flow->dirtied) - sent;
 }
 
+static inline long dirty_flow_writing(const struct dirty_flow *flow)
+{
+	long written = atomic_long_read(&flow->written);
+
+	return atomic_long_read(&flow->started) - written;
+}
+
+static inline long dirty_flow_pages(const struct dirty_flow *flow)
+{
+	return max(dirty_flow_dirty(flow), 0L) + max(dirty_flow_writing(flow), 0L);
+}
+
+/* What this CPU found last, O5; an empty flow if nothing. */
+struct dirty_hints {
+	struct dirty_flow	*by_css;
+	struct dirty_flow	*by_id;
+};
+DECLARE_PER_CPU(struct dirty_hints, dirty_hints);
+
 /* dirty_flow.c */
-struct cgroup_subsys_state *dirty_css_of_current(void);
 struct dirty_flow *dirty_flow_of_current(struct inode *inode);
-struct dirty_flow *dirty_flow_by_id(u32 id);
+struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
+				  struct backing_dev_info *bdi);
+struct dirty_flow *dirty_flow_load(u32 id);
+bool dirty_is_data(struct inode *inode);
+
+/**
+ * dirty_css_of_current - for which group is the current task at work?
+ *
+ * Context: RCU read side.
+ * Return: the group; NULL for the root, and for a kernel thread unless it says for whom.
+ */
+static inline struct cgroup_subsys_state *dirty_css_of_current(void)
+{
+	struct cgroup_subsys_state *css;
+
+	if (unlikely(current->flags & PF_KTHREAD)) {
+		css = kthread_blkcg();
+		return css && css->parent ? css : NULL;
+	}
+	css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
+	return css->parent ? css : NULL;
+}
+
+/* See dirty_is_data(). */
+static inline bool dirty_is_file_data(const struct inode *inode)
+{
+	return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+}
+
+/**
+ * dirty_flow_of - the flow of a group
+ * @css:	the group, not the root
+ * @bdi:	where it dirties pages
+ *
+ * Context: RCU read side; any locks held.
+ * Return: the flow, which may be new, NULL for want of memory.
+ */
+static __always_inline struct dirty_flow *dirty_flow_of(struct cgroup_subsys_state *css,
+							struct backing_dev_info *bdi)
+{
+	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_css);
+
+	return likely(flow->css == css && flow->bdi == bdi) ? flow : dirty_flow_get(css, bdi);
+}
+
+/**
+ * dirty_flow_by_id - the flow that a word names
+ * @id:		its id, not 0
+ *
+ * Context: RCU read side.
+ * Return: the flow, or NULL if it is gone.
+ */
+static inline struct dirty_flow *dirty_flow_by_id(u32 id)
+{
+	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_id);
+
+	return likely(flow->id == id) ? flow : dirty_flow_load(id);
+}
+
+/* Would dirty_owner_pace() let a task go, as it did a moment ago? */
+static inline bool dirty_is_free(struct dirty_flow *flow)
+{
+	return !time_after(jiffies, READ_ONCE(flow->free_at)) &&
+	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
+}
+
+/* The current task has to look before it dirties more, see dirty_owner_may_wait(). */
+static inline void dirty_look_again(void)
+{
+	if (current->nr_dirtied_pause > 0)
+		current->nr_dirtied_pause = -current->nr_dirtied_pause;
+}
+
+/* The flusher has to look here when a limited group waits. */
+static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
+{
+	if (READ_ONCE(flow->limited) && !test_bit(AS_DIRTY_OWNED, &mapping->flags))
+		set_bit(AS_DIRTY_OWNED, &mapping->flags);
+}
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;
-struct dirty_words *dirty_words_of(unsigned long pfn);
+extern struct dirty_words **dirty_chunks;
+extern unsigned long dirty_nr_chunks;
+
+/**
+ * dirty_words_of - the words of a page
+ * @pfn:	the page
+ *
+ * Context: any.
+ * Return: its words, followed by those of the next pages of its chunk; NULL if the
+ *	   memory was added later.
+ */
+static inline struct dirty_words *dirty_words_of(unsigned long pfn)
+{
+	unsigned long chunk = pfn >> DIRTY_CHUNK_SHIFT;
+
+	if (unlikely(chunk >= dirty_nr_chunks || !dirty_chunks[chunk]))
+		return NULL;
+	return dirty_chunks[chunk] + (pfn & (BIT(DIRTY_CHUNK_SHIFT) - 1));
+}
+
+static inline struct dirty_words *dirty_folio_words(const struct folio *folio)
+{
+	BUILD_BUG_ON(MAX_PAGECACHE_ORDER > DIRTY_CHUNK_SHIFT);
+	return dirty_words_of(folio_pfn(folio));
+}
 
 #endif /* __DIRTY_OWNER_INTERNAL_H */

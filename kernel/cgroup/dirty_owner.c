@@ -26,21 +26,19 @@ struct dirty_run {
 	long			nr;
 };
 
-static struct dirty_words *dirty_folio_words(struct folio *folio)
+static noinline void dirty_flow_wake(struct dirty_flow *flow)
 {
-	BUILD_BUG_ON(MAX_PAGECACHE_ORDER > DIRTY_CHUNK_SHIFT);
-	return dirty_words_of(folio_pfn(folio));
+	if (dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
+		wake_up(&flow->wait);
 }
 
 /* Pages of a flow are dirty no more, or written. */
-static void dirty_flow_less(struct dirty_flow *flow, atomic_long_t *count, long nr)
+static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 {
-	atomic_long_sub(nr, count);
 	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_pace.c */
 	smp_mb__after_atomic();
-	if (waitqueue_active(&flow->wait) && /* after the barrier above */
-	    dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
-		wake_up(&flow->wait);
+	if (unlikely(waitqueue_active(&flow->wait))) /* after the barrier above */
+		dirty_flow_wake(flow);
 }
 
 enum dirty_change {
@@ -51,30 +49,30 @@ enum dirty_change {
 	DIRTY_DONE,
 };
 
-static void dirty_run_end(struct dirty_run *run, enum dirty_change change)
+static void dirty_run_end(const struct dirty_run *run, enum dirty_change change)
 {
 	struct dirty_flow *flow = run->id ? dirty_flow_by_id(run->id) : NULL;
 
-	if (!flow || WARN_ON_ONCE(!run->nr))
+	if (!flow)
 		return;
 	switch (change) {
 	case DIRTY_DROP:
 		/* it costs nothing after all */
 		atomic_long_sub(run->nr, &flow->dirtied);
-		dirty_flow_less(flow, &flow->dirty, run->nr);
+		dirty_flow_less(flow);
 		break;
 	case DIRTY_SEND:
-		atomic_long_sub(run->nr, &flow->dirty);
+		atomic_long_add(run->nr, &flow->sent);
 		break;
 	case DIRTY_RESTORE:
-		atomic_long_add(run->nr, &flow->dirty);
+		atomic_long_sub(run->nr, &flow->sent);
 		break;
 	case DIRTY_START:
-		atomic_long_add(run->nr, &flow->writing);
+		atomic_long_add(run->nr, &flow->started);
 		break;
 	case DIRTY_DONE:
 		atomic_long_add(run->nr, &flow->written);
-		dirty_flow_less(flow, &flow->writing, run->nr);
+		dirty_flow_less(flow);
 		break;
 	}
 }
@@ -88,21 +86,14 @@ static void dirty_run_add(struct dirty_run *run, u32 id, enum dirty_change chang
 	run->nr++;
 }
 
-/* 0 if none is under way. */
-static u32 dirty_written_by(const struct dirty_words *w)
-{
-	u32 id = READ_ONCE(w->write);
-
-	return id & DIRTY_TRANSIT ? 0 : id;
-}
-
-static u32 dirty_take(u32 *word)
+static __always_inline u32 dirty_take(u32 *word)
 {
 	return READ_ONCE(*word) ? xchg(word, 0) : 0;
 }
 
 /* Take all that a folio has in one of its words. */
-static void dirty_take_all(struct folio *folio, bool write, enum dirty_change change)
+static noinline void dirty_take_all(struct folio *folio, bool write,
+				    enum dirty_change change)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	struct dirty_run run = { };
@@ -119,44 +110,94 @@ static void dirty_take_all(struct folio *folio, bool write, enum dirty_change ch
 	dirty_run_end(&run, change);
 }
 
-static void dirty_own(struct inode *inode, struct dirty_words *w, long nr)
+/* Pages are a flow's from now on unless they are somebody's. */
+static __always_inline void dirty_own(struct dirty_words *w, long nr,
+				      struct dirty_flow *flow)
 {
-	struct dirty_flow *flow;
 	long owned = 0;
 
-	guard(rcu)();
-	flow = dirty_flow_of_current(inode);
-	if (!flow)
-		return;
 	for (long i = 0; i < nr; i++)
 		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
 	if (!owned)
 		return;
-	atomic_long_add(owned, &flow->dirty);
 	atomic_long_add(owned, &flow->dirtied);
+	if (!dirty_is_free(flow))
+		dirty_look_again();
 }
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	size_t first = from >> PAGE_SHIFT;
+	struct dirty_flow *flow;
 
 	if (!w || !len || !mapping_can_writeback(folio->mapping))
 		return;
-	dirty_own(folio->mapping->host, w + first,
-		  DIV_ROUND_UP(from + len, PAGE_SIZE) - first);
+	guard(rcu)();
+	flow = dirty_flow_of_current(folio->mapping->host);
+	if (flow)
+		dirty_own(w + first, DIV_ROUND_UP(from + len, PAGE_SIZE) - first, flow);
 }
 
-void __dirty_owner_dirtied(struct folio *folio)
+static noinline void dirty_dirtied(struct folio *folio, struct backing_dev_info *bdi)
+{
+	struct cgroup_subsys_state *css = dirty_css_of_current();
+	struct dirty_words *w = dirty_folio_words(folio);
+	long nr = folio_nr_pages(folio);
+	struct dirty_flow *flow;
+
+	if (!css || !w || !dirty_is_data(folio->mapping->host))
+		return;
+	guard(rcu)();
+	flow = dirty_flow_of(css, bdi);
+	if (!flow)
+		return;
+	dirty_note_mapping(flow, folio->mapping);
+	/* a part of it may have been written to: see __dirty_owner_write() */
+	for (long i = 0; i < nr; i++)
+		if (READ_ONCE(w[i].dirty))
+			return;
+	dirty_own(w, nr, flow);
+}
+
+/*
+ * The hooks that each page passes on its way out do a page of its own whose flow is the
+ * last that this CPU saw themselves, without anything to save or to call.
+ */
+static __always_inline void dirty_own_page(struct folio *folio, struct dirty_flow *flow)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 
-	if (!w)
+	if (unlikely(!w))
 		return;
-	for (long i = 0; i < folio_nr_pages(folio); i++)
-		if (READ_ONCE(w[i].dirty))
-			return;
-	dirty_own(folio->mapping->host, w, folio_nr_pages(folio));
+	dirty_note_mapping(flow, folio->mapping);
+	dirty_own(w, 1, flow);
+}
+
+static noinline void dirty_dirtied_dev(struct folio *folio, struct dirty_flow *flow)
+{
+	if (dirty_is_data(folio->mapping->host))
+		dirty_own_page(folio, flow);
+}
+
+void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
+{
+	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_css);
+	struct inode *inode = folio->mapping->host;
+	struct cgroup_subsys_state *css;
+
+	if (unlikely(current->flags & PF_KTHREAD))
+		return dirty_dirtied(folio, bdi);
+	/* interrupts are off, O3 */
+	css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
+	if (!css->parent)
+		return;
+	if (unlikely(flow->css != css || flow->bdi != bdi || folio_test_large(folio)))
+		return dirty_dirtied(folio, bdi);
+	if (!S_ISREG(inode->i_mode))
+		return dirty_dirtied_dev(folio, flow);
+	if (dirty_is_file_data(inode))
+		dirty_own_page(folio, flow);
 }
 
 void __dirty_owner_cancelled(struct folio *folio)
@@ -164,7 +205,7 @@ void __dirty_owner_cancelled(struct folio *folio)
 	dirty_take_all(folio, false, DIRTY_DROP);
 }
 
-void __dirty_owner_cleaned(struct folio *folio)
+static noinline void dirty_clean(struct folio *folio)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	struct dirty_run sent = { }, started = { }, done = { };
@@ -193,6 +234,34 @@ void __dirty_owner_cleaned(struct folio *folio)
 	dirty_run_end(&done, DIRTY_DONE);
 }
 
+void __dirty_owner_cleaned(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_flow *flow;
+	u32 id;
+
+	if (unlikely(!w))
+		return;
+	if (unlikely(folio_test_large(folio) || folio_test_writeback(folio) ||
+		     READ_ONCE(w->write)))
+		return dirty_clean(folio);
+	id = READ_ONCE(w->dirty);
+	if (!id)
+		return;
+	scoped_guard(preempt) {
+		flow = this_cpu_read(dirty_hints.by_id);
+		if (likely(id == flow->id)) {
+			/* the folio is locked: nobody else changes its write word */
+			if (cmpxchg(&w->dirty, id, 0) == id) {
+				WRITE_ONCE(w->write, id | DIRTY_TRANSIT);
+				atomic_long_inc(&flow->sent);
+			}
+			return;
+		}
+	}
+	dirty_clean(folio);
+}
+
 void __dirty_owner_redirty(struct folio *folio)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
@@ -214,13 +283,10 @@ void __dirty_owner_redirty(struct folio *folio)
 	dirty_run_end(&back, DIRTY_RESTORE);
 }
 
-void __dirty_owner_started(struct folio *folio)
+static noinline void dirty_start(struct folio *folio, struct dirty_words *w)
 {
-	struct dirty_words *w = dirty_folio_words(folio);
 	struct dirty_run started = { };
 
-	if (!w)
-		return;
 	guard(rcu)();
 	for (long i = 0; i < folio_nr_pages(folio); i++) {
 		u32 id = READ_ONCE(w[i].write);
@@ -233,9 +299,46 @@ void __dirty_owner_started(struct folio *folio)
 	dirty_run_end(&started, DIRTY_START);
 }
 
+void __dirty_owner_started(struct folio *folio)
+{
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_id);
+	u32 id;
+
+	if (unlikely(!w))
+		return;
+	/* interrupts are off, O3 */
+	id = READ_ONCE(w->write);
+	if (unlikely(folio_test_large(folio)))
+		return dirty_start(folio, w);
+	if (!id)
+		return;
+	if (unlikely(id != (flow->id | DIRTY_TRANSIT)))
+		return dirty_start(folio, w);
+	WRITE_ONCE(w->write, flow->id);
+	atomic_long_inc(&flow->started);
+}
+
 void __dirty_owner_ended(struct folio *folio)
 {
-	dirty_take_all(folio, true, DIRTY_DONE);
+	struct dirty_words *w = dirty_folio_words(folio);
+	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_id);
+	u32 id;
+
+	if (unlikely(!w))
+		return;
+	/* interrupts are off, O3 */
+	id = READ_ONCE(w->write);
+	if (unlikely(folio_test_large(folio)))
+		return dirty_take_all(folio, true, DIRTY_DONE);
+	if (!id)
+		return;
+	if (unlikely(id != flow->id))
+		return dirty_take_all(folio, true, DIRTY_DONE);
+	if (cmpxchg(&w->write, id, 0) != id)
+		return;
+	atomic_long_inc(&flow->written);
+	dirty_flow_less(flow);
 }
 
 void __dirty_owner_removed(struct folio *folio)
@@ -259,55 +362,4 @@ void __dirty_owner_migrated(struct folio *dst, struct folio *src)
 		WRITE_ONCE(to[i].dirty, dirty_take(&from[i].dirty));
 		WRITE_ONCE(to[i].write, dirty_take(&from[i].write));
 	}
-}
-
-void __dirty_owner_waited(struct folio *folio)
-{
-	struct dirty_words *w = dirty_folio_words(folio);
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-	u32 last = 0;
-
-	if (!w)
-		return;
-	guard(rcu)();
-	css = dirty_css_of_current();
-	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = dirty_written_by(&w[i]);
-
-		if (!id || id == last)
-			continue;
-		last = id;
-		flow = dirty_flow_by_id(id);
-		if (flow && flow->css != css)
-			dirty_owner_ops->boost(flow->css, flow->bdi);
-	}
-}
-
-/**
- * dirty_owner_of_write - whose write of a page is under way?
- * @page:	a page of the page cache that is being written
- *
- * Context: any.
- * Return: what dirty_owner_css() understands, or 0 for nobody's.
- */
-u32 dirty_owner_of_write(const struct page *page)
-{
-	const struct dirty_words *w = dirty_words_of(page_to_pfn(page));
-
-	return w ? dirty_written_by(w) : 0;
-}
-
-/**
- * dirty_owner_css - the group that an owner is
- * @id:		from dirty_owner_of_write()
- *
- * Context: RCU read side.
- * Return: the group; it may be offline.  NULL if it is gone.
- */
-struct cgroup_subsys_state *dirty_owner_css(u32 id)
-{
-	struct dirty_flow *flow = dirty_flow_by_id(id);
-
-	return flow ? flow->css : NULL;
 }

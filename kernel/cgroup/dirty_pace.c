@@ -83,7 +83,7 @@ static void dirty_learn(struct dirty_flow *flow, bool owes, s64 now)
 	 */
 	if (drain > flow->drain && !owes)
 		flow->drain = drain;
-	else if (drain < flow->drain && atomic_long_read(&flow->writing) &&
+	else if (drain < flow->drain && dirty_flow_writing(flow) &&
 		 elapsed < DIRTY_LEARN_NS + 2 * DIRTY_WAIT_NS)
 		flow->drain -= (flow->drain - drain) / 8;
 	flow->learnt_from = written;
@@ -165,7 +165,7 @@ static bool dirty_is_full(struct dirty_flow *flow, const struct dirty_rate *rate
 	bool full = dirty_flow_pages(flow) >= window;
 
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
-	if (atomic_long_read(&flow->dirty) >= window / DIRTY_KICK_PART)
+	if (dirty_flow_dirty(flow) >= window / DIRTY_KICK_PART)
 		wb_start_owned_writeback(&flow->bdi->wb, full);
 	return full;
 }
@@ -219,20 +219,6 @@ static void dirty_set_free(struct dirty_flow *flow, const struct dirty_rate *rat
 	WRITE_ONCE(flow->free_at, jiffies);
 }
 
-/* Would dirty_wait() let a task go, as it did a moment ago? */
-static bool dirty_is_free(struct dirty_flow *flow)
-{
-	return !time_after(jiffies, READ_ONCE(flow->free_at)) &&
-	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
-}
-
-/* The flusher has to look here when a limited group waits. */
-static void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
-{
-	if (READ_ONCE(flow->limited) && !test_bit(AS_DIRTY_OWNED, &mapping->flags))
-		set_bit(AS_DIRTY_OWNED, &mapping->flags);
-}
-
 static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
 {
@@ -264,23 +250,29 @@ static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
 	}
 }
 
-int __dirty_owner_pace(struct address_space *mapping, unsigned int flags)
+int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
+		       unsigned int flags)
 {
+	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
 	int ret;
 
+	current->nr_dirtied_pause = abs(current->nr_dirtied_pause);
 	scoped_guard(rcu) {
-		flow = dirty_flow_of_current(mapping->host);
-		if (!flow)
+		css = dirty_css_of_current();
+		if (!css || !dirty_is_data(mapping->host))
 			return 0;
-		dirty_note_mapping(flow, mapping);
-		if (dirty_is_free(flow))
+		flow = dirty_flow_of(css, bdi);
+		if (!flow || dirty_is_free(flow))
 			return 0;
 		/* it stays, O3 */
 		atomic_inc(&flow->users);
 	}
 	ret = dirty_wait(flow, mapping, flags);
 	atomic_dec(&flow->users);
+	/* it will be back */
+	if (ret)
+		dirty_look_again();
 	return ret;
 }
 
@@ -289,8 +281,6 @@ size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t l
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
 
-	if (len <= PAGE_SIZE)
-		return chunk;
 	guard(rcu)();
 	flow = dirty_flow_of_current(mapping->host);
 	if (!flow)

@@ -14,26 +14,10 @@ DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
 
 #define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
 
-static struct dirty_words **dirty_chunks;
-static unsigned long dirty_nr_chunks;
+struct dirty_words **dirty_chunks __read_mostly;
+unsigned long dirty_nr_chunks __read_mostly;
 static DEFINE_MUTEX(dirty_enable_mutex);
-const struct dirty_owner_ops *dirty_owner_ops;
-
-/**
- * dirty_words_of - the words of a page
- * @pfn:	the page
- *
- * Context: any.
- * Return: its words; NULL if the memory was added later.
- */
-struct dirty_words *dirty_words_of(unsigned long pfn)
-{
-	unsigned long chunk = pfn >> DIRTY_CHUNK_SHIFT;
-
-	if (chunk >= dirty_nr_chunks || !dirty_chunks[chunk])
-		return NULL;
-	return dirty_chunks[chunk] + (pfn & (DIRTY_CHUNK - 1));
-}
+const struct dirty_owner_ops *dirty_owner_ops __read_mostly;
 
 static bool dirty_chunk_has_memory(unsigned long chunk)
 {

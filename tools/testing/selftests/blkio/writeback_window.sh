@@ -55,7 +55,15 @@ slow_below() {
 	cap g1 "$disk" wbps=max
 }
 
-plan 11
+# few: processes of g1, one after the other, write a page each, 1 MiB together
+few() {
+	local i
+	for i in {1..256}; do
+		(echo "$BASHPID" >"$CG/g1/cgroup.procs"; printf '%4096s' "" >"$MNT/few$i")
+	done
+}
+
+plan 12
 mount_cgroup v1
 group g1
 
@@ -84,6 +92,11 @@ check "a group's writes go on" in_range $(($(counted g1) - own)) $((2 * MiB)) $(
 check "others' pages are not written early" in_range $(($(counted .) - early)) 0 $MiB
 sync
 check "and with a sync they are" in_range $(($(counted .) - early)) $((64 * MiB)) $((70 * MiB))
+sleep 0.5
+cap g1 "$DEV" wbps=$((256 * KiB))
+begin=$(now_ms)
+few
+check "those who come and go are as slow" within $(($(now_ms) - begin)) 4000 100000
 umount "$MNT"
 disk=$DEV
 cap g1 "$disk" wbps=max
