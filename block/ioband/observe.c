@@ -81,15 +81,19 @@ static void ioband_observe_depth(struct ioband_dev *dev, s64 now)
 }
 
 /* It is not in flight any more. */
-static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, s64 now)
+static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
+			  s64 now)
 {
 	sh->infl--;
 	sh->outstanding--;
 	grp->share.infl--;
-	/* of two that leave, one was too many */
-	sh->odd = !sh->odd;
-	if (sh->excess && (sh->odd || sh->excess > sh->infl))
-		sh->excess--;
+	if (sh->excess) {
+		/* those who wait get as much time as those who did not */
+		sh->credit += rb_first_cached(&sh->queued) ? cost : 0;
+		sh->excess = min(sh->excess - 1, sh->infl);
+	}
+	if (!sh->excess)
+		sh->credit = 0;
 	if (!sh->infl)
 		sh->idle_since = now;
 }
@@ -106,7 +110,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		ioband_observe(&dev->share, bio, size, now);
 	else
 		dev->share.last = now;
-	ioband_landed(&dev->share, grp, now);
+	ioband_landed(&dev->share, grp, ioband_class(&dev->share, bio, size)->ns, now);
 	ioband_got_back(dev, grp, now);
 	/* it may be gone but for what we have a reference on */
 	if (dev->dead)

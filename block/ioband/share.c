@@ -175,12 +175,28 @@ static void ioband_carry(struct ioband_grp *grp, struct bio *bio, s64 now)
 	bio->bi_iocost_cost = (uintptr_t)grp | size;
 }
 
-/* Is there room for one more?  What had to pass makes others wait only for half of it. */
+/* Is there room for one more, besides what had to pass? */
 static bool ioband_is_full(struct ioband_dev *dev)
 {
 	struct ioband_sharer *sh = &dev->share;
 
 	return sh->infl - sh->excess + ioband_uncounted(dev) >= sh->knee.depth;
+}
+
+/*
+ * What had to pass makes others wait for half of the time only: each that comes back
+ * meanwhile gives them as much as it took.  One bio for another would be no measure.
+ */
+static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
+{
+	return sh->excess &&
+	       sh->credit >= ioband_bio_cost(sh, bio_list_peek(&grp->share.fifo));
+}
+
+static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
+{
+	sh->credit -= ioband_bio_cost(sh, bio_list_peek(&grp->share.fifo));
+	sh->excess++;
 }
 
 /* Returns true if @own is among those that go, and was not sent. */
@@ -191,9 +207,12 @@ static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now
 	bool held = false, own_goes = false;
 	struct ioband_grp *grp;
 
-	while ((grp = node_to_grp(rb_first_cached(&sh->queued))) && !ioband_is_full(dev)) {
+	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
+		bool full = ioband_is_full(dev);
 		struct bio *bio;
 
+		if (full && !ioband_has_credit(sh, grp))
+			break;
 		held = ioband_bend(dev, grp, now);
 		if (held)
 			break;
@@ -202,6 +221,8 @@ static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now
 			held = true;
 			break;
 		}
+		if (full)
+			ioband_use_credit(sh, grp);
 		ioband_advance(sh, grp->share.tag);
 		bio = ioband_give(dev, grp, now);
 		if (bio == own) {

@@ -92,7 +92,7 @@ struct ioband_sharer {
 	u64			vstep;		/* its average step */
 	unsigned int		infl;
 	unsigned int		excess;		/* of those, beyond the depth */
-	bool			odd;
+	u64			credit;		/* ns << 8, see ioband_has_credit() */
 	unsigned int		outstanding;	/* and those that wait here */
 	unsigned int		nr_active;
 	unsigned int		gen;		/* counts changes of shares */

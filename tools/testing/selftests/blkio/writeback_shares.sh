@@ -20,21 +20,11 @@ seen() {
 			'NR > from && NR <= to { n += $1 } END { print n * size }'
 }
 
-in_order() { (($1 < $2 && $2 < $3)); }
-
-# TOLD: exact shares are not reached each time
-TOLD=
-
-# shares TEXT A B C: three points, one if TOLD
+# shares TEXT A B C: three points
 shares() {
 	local text=$1 all=$(($2 + $3 + $4)) want
 	shift
 	echo "# $text: $((all / MiB / (SEC - FROM))) MiB/s"
-	if [ -n "$TOLD" ]; then
-		note "$text: $(($1 * 1000 / all)) $(($2 * 1000 / all)) $(($3 * 1000 / all)) of a thousand"
-		check "$text: the more weight the more" in_order "$@"
-		return
-	fi
 	for want in 100000 300000 600000; do
 		check "$text: $((want / 10000)) %" in_range $(($1 * 1000000 / all)) $((want - 10000)) $((want + 10000))
 		shift
@@ -78,7 +68,7 @@ for block in range(16):
 	done
 }
 
-plan 9
+plan 13
 null_dev nb0 size=4000 mbps=100
 mount_cgroup v1
 group g1 g2 g3
@@ -95,8 +85,8 @@ mount "$DEV" "$TMP/mnt"
 undo+=("! mountpoint -q $TMP/mnt || umount $TMP/mnt")
 OFFSET=0 LENGTH=100
 for i in 1 2 3; do : >"$TMP/mnt/$i"; done
-# 10/30/60 within half a point in two runs of three, else up to 11/33/56
-TOLD=1
+# Every five seconds the journal writes many small ones, which pass: others may not have
+# as many bios for them, which are much larger.
 phase "ext4" $((64 * KiB)) "$TMP/mnt/1" "$TMP/mnt/2" "$TMP/mnt/3"
 umount "$TMP/mnt"
 null_off nb1
