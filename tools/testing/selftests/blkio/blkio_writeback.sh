@@ -8,20 +8,27 @@ mkdir "$MNT"
 
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# counted GROUP: bytes that it has written to the disk
+# counted GROUP [OP]: bytes that it has written to the disk, or read from it
 counted() {
-	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
+	awk -v "dev=$(devno "$DEV")" -v "op=${2:-Write}" '$1 == dev && $2 == op { print $3 }' \
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# note_all: remembers what all have written; moved N: bytes of gN since then
-note_all() { local i; for i in 1 2 3; do before[i]=$(counted "g$i"); done; }
-moved() { echo $(($(counted "g$1") - before[$1])); }
+# note_all [OP]: remembers what all have moved; moved N [OP]: bytes of gN since then
+note_all() { local i; for i in 1 2 3; do before[i]=$(counted "g$i" "${1:-}"); done; }
+moved() { echo $(($(counted "g$1" "${2:-}") - before[$1])); }
 
-# seen NAME BYTES SEC: of a load of that size and time, but for the first two seconds
+# seen NAME BYTES SEC [FROM]: of a load of that size and time, but for the first seconds (2)
 seen() {
 	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
-		awk -v "size=$2" -v "sec=$3" 'NR > 2 && NR <= sec { n += $1 } END { printf "%d", n * size }'
+		awk -v "size=$2" -v "sec=$3" -v "from=${4:-2}" \
+			'NR > from && NR <= sec { n += $1 } END { printf "%d", n * size }'
+}
+
+# pages [KEY]: that are dirty, writing or (no KEY) either, of all owners
+pages() {
+	tr ' ' '\n' </sys/kernel/debug/dirty_owner |
+		awk -F= -v "key=${1:-}" '$1 == key || (key == "" && $1 ~ /^(dirty|writing)$/) { n += $2 } END { print n + 0 }'
 }
 
 # caps DEVICE: 1, 2 and 3 MiB/s

@@ -5,29 +5,11 @@
 # configs: uml-vt uml-debug
 . "$(dirname "$0")/blkio_lib.sh"
 
-# counted GROUP Read|Write: bytes that a group has moved from or to the disk
-counted() {
-	awk -v "dev=$(devno "$DEV")" -v "op=$2" '$1 == dev && $2 == op { print $3 }' \
-		"$CG/$1/blkio.throttle.io_service_bytes"
-}
-
-# note_all OP: remembers what all have moved
-note_all() { local g; for g in g1 g2 g3; do before[${g#g}]=$(counted $g "$1"); done; }
-# moved N OP: since then
-moved() { echo $(($(counted "g$1" "$2") - before[$1])); }
-
-# in_group GROUP COMMAND...
-in_group() {
-	local group=$1
-	shift
-	(echo "$BASHPID" >"$CG/$group/cgroup.procs"; exec "$@")
-}
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
 
 # put GROUP FILE FROM COUNT: MiB of zeros, buffered
 put() { in_group "$1" dd if=/dev/zero "of=$2" bs=1M seek="$3" count="$4" conv=notrunc status=none; }
-
-# pages KEY: of all owners
-pages() { sed "s/.*\b$1=\([-0-9]*\).*/\1/" /sys/kernel/debug/dirty_owner | awk '{ n += $1 } END { print n + 0 }'; }
 
 # shared FILE: three groups write 64 KiB in turn, 16 MiB each
 shared() {
@@ -53,7 +35,6 @@ plan 21
 null_dev nb0 size=2048 memory_backed=1
 mount_cgroup v1
 group g1 g2 g3
-before=()
 # high: what counts here is whose it is
 for i in 1 2 3; do
 	cap g$i "$DEV" wbps=$((1024 * MiB))
@@ -85,16 +66,15 @@ check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
 
 exec 9<&-
 mkfs.ext4 -q -E lazy_itable_init=0 "$DEV"
-mkdir "$TMP/mnt"
-mount "$DEV" "$TMP/mnt"
-undo+=("umount $TMP/mnt")
-shared "$TMP/mnt/file" "ext4, blocks of 64 KiB in turn"
+mount "$DEV" "$MNT"
+undo+=("umount $MNT")
+shared "$MNT/file" "ext4, blocks of 64 KiB in turn"
 
 note "truncated before it is written back"
 note_all Write
-put g1 "$TMP/mnt/gone" 0 4
+put g1 "$MNT/gone" 0 4
 check "dirty pages are counted" in_range "$(pages dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
-truncate -s 0 "$TMP/mnt/gone"
+truncate -s 0 "$MNT/gone"
 check "truncating gives them back" in_range "$(pages dirty)" 0 8
 sync
 check "and nobody pays for them" in_range "$(moved 1 Write)" 0 $((64 * KiB))
@@ -108,7 +88,7 @@ os.truncate(fd, 4 << 20)
 with mmap.mmap(fd, 4 << 20) as m:
     for page in range(1024):
         m[page * 4096] = 1
-' "$TMP/mnt/mapped"
+' "$MNT/mapped"
 sync
 check "mmap: whoever writes to it pays" in_range "$(moved 2 Write)" $((4 * MiB)) $((4 * MiB + 64 * KiB))
 check "mmap: nobody else" equal "$(moved 1 Write)/$(moved 3 Write)" 0/0

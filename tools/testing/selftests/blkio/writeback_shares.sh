@@ -4,21 +4,10 @@
 # one raw disk and in three files of one ext4, as write() and as the disk see it.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
 
 SEC=12 FROM=3
-
-# written NAME: bytes that a group has written to the disk
-written() {
-	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
-		"$CG/$1/blkio.throttle.io_service_bytes"
-}
-
-# seen NAME: bytes of I/Os of a load that ended from FROM to SEC s
-seen() {
-	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
-		awk -v "size=$SIZE" -v "from=$FROM" -v "to=$SEC" \
-			'NR > from && NR <= to { n += $1 } END { print n * size }'
-}
 
 # shares TEXT A B C: three points
 shares() {
@@ -31,40 +20,41 @@ shares() {
 	done
 }
 
+# got N: bytes that its write() took in that time
+got() { seen "$1" "$size" $SEC $FROM; }
+
 # phase TEXT SIZE FILE FILE FILE
 phase() {
-	local text=$1 i first=() part=()
-	SIZE=$2
+	local text=$1 size=$2 i
 	shift 2
 	start_soon
 	for i in 1 2 3; do
-		load "g$i" "$i" -f "${!i}" -b -o w -s "$SIZE" -t $SEC -O "$((($# > 2 && i - 1) * OFFSET))M" -L ${LENGTH}M
+		load "g$i" "$i" -f "${!i}" -b -o w -s "$size" -t $SEC -O "$(((i - 1) * OFFSET))M" -L ${LENGTH}M
 	done
 	sleep $FROM.1
-	for i in 1 2 3; do first[i]=$(written "g$i"); done
+	note_all
 	sleep $((SEC - FROM))
-	for i in 1 2 3; do part[i]=$(($(written "g$i") - first[i])); done
-	shares "$text, the disk" "${part[@]}"
+	shares "$text, the disk" "$(moved 1)" "$(moved 2)" "$(moved 3)"
 	wait_loads
-	shares "$text, write()" "$(seen 1)" "$(seen 2)" "$(seen 3)"
+	shares "$text, write()" "$(got 1)" "$(got 2)" "$(got 3)"
 	sed 's/^/# /' "/sys/kernel/debug/block/${DEV##*/}/ioband/share" /sys/kernel/debug/dirty_owner
 }
 
 # mixed FILE: three groups write 64 KiB in turn, then all is written at once
 mixed() {
-	local i first=()
+	local i
+	note_all
 	for i in 1 2 3; do
-		first[i]=$(written "g$i")
-		(echo "$BASHPID" >"$CG/g$i/cgroup.procs"; exec python3 -c '
+		in_group "g$i" python3 -c '
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 for block in range(16):
     os.pwrite(fd, bytes(65536), (3 * block + int(sys.argv[2]) - 1) * 65536)
-' "$1" "$i")
+' "$1" "$i"
 	done
 	timeout 60 sync -f "$1" || return 1
 	for i in 1 2 3; do
-		equal $(($(written "g$i") - first[i])) "$MiB" || return 1
+		equal "$(moved "$i")" "$MiB" || return 1
 	done
 }
 
@@ -80,18 +70,17 @@ phase "one raw disk" $((64 * KiB)) "$DEV" "$DEV" "$DEV"
 null_off nb0
 null_dev nb1 size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-mkdir "$TMP/mnt"
-mount "$DEV" "$TMP/mnt"
-undo+=("! mountpoint -q $TMP/mnt || umount $TMP/mnt")
+mount "$DEV" "$MNT"
+undo+=("! mountpoint -q $MNT || umount $MNT")
 OFFSET=0 LENGTH=100
-for i in 1 2 3; do : >"$TMP/mnt/$i"; done
+for i in 1 2 3; do : >"$MNT/$i"; done
 # Every five seconds the journal writes many small ones, which pass: others may not have
 # as many bios for them, which are much larger.
-phase "ext4" $((64 * KiB)) "$TMP/mnt/1" "$TMP/mnt/2" "$TMP/mnt/3"
-umount "$TMP/mnt"
+phase "ext4" $((64 * KiB)) "$MNT/1" "$MNT/2" "$MNT/3"
+umount "$MNT"
 null_off nb1
 # A part of a bio must not wait for a place that the rest of it has.
 null_dev nb2 size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-mount "$DEV" "$TMP/mnt"
-check "one tag, a file that all have written to" mixed "$TMP/mnt/file"
+mount "$DEV" "$MNT"
+check "one tag, a file that all have written to" mixed "$MNT/file"

@@ -13,12 +13,6 @@ WINDOW=$((16 * MiB))
 # completed DISK: bytes that it has written
 completed() { awk '{ print $7 * 512 }' "/sys/block/${1##*/}/stat"; }
 
-# pages: dirty or being written, of all owners
-pages() {
-	sed 's/.*\bdirty=\([-0-9]*\) writing=\([-0-9]*\).*/\1 \2/' /sys/kernel/debug/dirty_owner |
-		awk '{ n += $1 + $2 } END { print n + 0 }'
-}
-
 # most SECONDS: bytes of them at any time
 most() {
 	local i n max=0
