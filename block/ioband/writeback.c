@@ -12,11 +12,18 @@
 #include <linux/ktime.h>
 #include <linux/major.h>
 #include <linux/pagemap.h>
+#include <linux/sizes.h>
 
 #include "ioband.h"
 
 /* So long somebody may take to submit what others wait for already. */
 #define IOBAND_BOOST_NS		(200 * NSEC_PER_MSEC)
+
+/*
+ * Where there are weights, a bio is no longer than this.  One of all that a group may have
+ * dirty would be all that it has at the gate: groups would take turns.
+ */
+#define IOBAND_PART_BYTES	SZ_1M
 
 static struct bio_set ioband_owner_bios;
 
@@ -215,8 +222,18 @@ int ioband_own_pages(struct blkcg *blkcg)
 	return dirty_owner_enable(&ioband_dirty_ops);
 }
 
-/* Bytes at the start of a bio that have one owner, and who that is. */
-static unsigned int ioband_owned_bytes(struct bio *bio, u32 *owner)
+static unsigned int ioband_most_bytes(struct bio *bio)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = bio->bi_blkg ? blkg_to_grp(bio->bi_blkg) : NULL;
+	return grp && ioband_is_ready(grp) && ioband_has_weights(grp->dev) ?
+	       IOBAND_PART_BYTES : UINT_MAX;
+}
+
+/* Bytes at the start of a bio that have one owner, at most @most, and who that is. */
+static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *owner)
 {
 	unsigned int bytes = 0;
 	struct bvec_iter iter;
@@ -229,11 +246,11 @@ static unsigned int ioband_owned_bytes(struct bio *bio, u32 *owner)
 		unsigned long nr = PFN_UP(skip + bv.bv_len), same;
 
 		same = dirty_owner_run(page, nr, *owner);
-		if (same < nr)
-			return bytes + (same ? PFN_PHYS(same) - skip : 0);
-		bytes += bv.bv_len;
+		bytes += same < nr ? (same ? PFN_PHYS(same) - skip : 0) : bv.bv_len;
+		if (same < nr || bytes >= most)
+			break;
 	}
-	return bytes;
+	return min(bytes, most);
 }
 
 /* RCU read side. */
@@ -260,7 +277,8 @@ static void ioband_give_owner(struct bio *bio, u32 owner)
  *
  * Returns false if there is no memory; the bio has to go as it is.
  */
-static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
+static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner,
+				unsigned int most)
 {
 	unsigned int align = bdev_logical_block_size(bio->bi_bdev);
 	struct bio *rest, *part;
@@ -277,7 +295,7 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
 		bio_chain(part, bio);
 		ioband_give_owner(part, owner);
 		submit_bio_noacct(part);
-		bytes = ioband_owned_bytes(rest, &owner);
+		bytes = ioband_owned_bytes(rest, most, &owner);
 	}
 	ioband_give_owner(rest, owner);
 	submit_bio_noacct(rest);
@@ -287,12 +305,12 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner)
 
 static noinline bool ioband_own_many(struct bio *bio)
 {
-	unsigned int bytes;
+	unsigned int most = ioband_most_bytes(bio), bytes;
 	u32 owner;
 
-	bytes = ioband_owned_bytes(bio, &owner);
+	bytes = ioband_owned_bytes(bio, most, &owner);
 	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
-	    ioband_submit_owned(bio, bytes, owner))
+	    ioband_submit_owned(bio, bytes, owner, most))
 		return true;
 	ioband_give_owner(bio, owner);
 	return false;
