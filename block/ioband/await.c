@@ -161,7 +161,7 @@ static bool ioband_await(struct ioband_dev *dev, struct ioband_grp *next, s64 no
 
 /*
  * The others: are the free places in the device those of groups that fell behind
- * and come back at once?
+ * and come back at once?  There may be none, where one goes on credit.
  */
 static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
 			       s64 now)
@@ -177,7 +177,7 @@ static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
 			break;
 		if (now < g->grace)
 			kept += g->nr_back;
-		if (sh->infl - sh->excess + kept >= sh->knee.depth) {
+		if (kept && sh->infl - sh->excess + kept >= sh->knee.depth) {
 			ioband_time(dev, &sh->timer, g->grace);
 			return true;
 		}

@@ -35,12 +35,13 @@ void ioband_exit_disk(struct gendisk *disk);
  * @bio: bio that is about to be submitted for the first time
  *
  * Context: process context.
- * Return: true if @bio is of several groups: its parts have been submitted, and it
- *	   ends with the last of them.
+ * Return: true if @bio is of several groups, or long where there are weights: its
+ *	   parts have been submitted, and it ends with the last of them.
  */
 static inline bool ioband_own_bio(struct bio *bio)
 {
-	return static_branch_unlikely(&dirty_owner_key) &&
+	return (static_branch_unlikely(&dirty_owner_key) ||
+		static_branch_unlikely(&ioband_share_key)) &&
 	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
 	       !bio_flagged(bio, BIO_PAGE_PINNED) && __ioband_own_bio(bio);
 }

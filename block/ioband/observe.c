@@ -88,8 +88,8 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 	sh->outstanding--;
 	grp->share.infl--;
 	if (sh->excess) {
-		/* those who wait get as much time as those who did not */
-		sh->credit += rb_first_cached(&sh->queued) ? cost : 0;
+		/* half for those who wait: of two that leave, one was too many */
+		sh->credit += rb_first_cached(&sh->queued) ? cost / 2 : 0;
 		sh->excess = min(sh->excess - 1, sh->infl);
 	}
 	if (!sh->excess)
@@ -110,7 +110,8 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		ioband_observe(&dev->share, bio, size, now);
 	else
 		dev->share.last = now;
-	ioband_landed(&dev->share, grp, ioband_class(&dev->share, bio, size)->ns, now);
+	ioband_landed(&dev->share, grp,
+		      completed ? ioband_class(&dev->share, bio, size)->ns : 0, now);
 	ioband_got_back(dev, grp, now);
 	/* it may be gone but for what we have a reference on */
 	if (dev->dead)

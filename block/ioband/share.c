@@ -185,7 +185,8 @@ static bool ioband_is_full(struct ioband_dev *dev)
 
 /*
  * What had to pass makes others wait for half of the time only: each that comes back
- * meanwhile gives them as much as it took.  One bio for another would be no measure.
+ * meanwhile gives them half of what it took.  One bio for two would be no measure, as
+ * they may be of any length.
  */
 static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 {

@@ -3,7 +3,8 @@
  * Buffered writes on v1: a bio of dirty pages is the group's that dirtied them.
  *
  * The pages know, see kernel/cgroup/dirty_owner.c.  A bio of pages that several groups
- * dirtied is split where the owner changes.
+ * dirtied is split where the owner changes; so is a long one where there are weights,
+ * on v2 too.
  */
 #include <linux/backing-dev.h>
 #include <linux/blkdev.h>
@@ -222,6 +223,13 @@ int ioband_own_pages(struct blkcg *blkcg)
 	return dirty_owner_enable(&ioband_dirty_ops);
 }
 
+/* On the default hierarchy inodes have. */
+static bool ioband_pages_have_owners(void)
+{
+	return static_branch_unlikely(&dirty_owner_key) &&
+	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
+}
+
 static unsigned int ioband_most_bytes(struct bio *bio)
 {
 	struct ioband_grp *grp;
@@ -239,6 +247,9 @@ static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *
 	struct bvec_iter iter;
 	struct bio_vec bv;
 
+	*owner = 0;
+	if (!ioband_pages_have_owners())
+		return min(bio->bi_iter.bi_size, most);
 	*owner = dirty_owner_of_write(bio_page(bio));
 	bio_for_each_bvec(bv, bio, iter) {
 		unsigned int skip = offset_in_page(bv.bv_offset);
@@ -287,7 +298,7 @@ static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner,
 	if (!rest)
 		return false;
 	bio_chain(rest, bio);
-	while (bytes < rest->bi_iter.bi_size && IS_ALIGNED(bytes, align)) {
+	while (bytes && bytes < rest->bi_iter.bi_size && IS_ALIGNED(bytes, align)) {
 		part = bio_split(rest, bytes >> SECTOR_SHIFT, GFP_NOWAIT,
 				 &ioband_owner_bios);
 		if (IS_ERR_OR_NULL(part))
@@ -309,7 +320,7 @@ static noinline bool ioband_own_many(struct bio *bio)
 	u32 owner;
 
 	bytes = ioband_owned_bytes(bio, most, &owner);
-	if (unlikely(bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
+	if (unlikely(bytes && bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
 	    ioband_submit_owned(bio, bytes, owner, most))
 		return true;
 	ioband_give_owner(bio, owner);
@@ -325,10 +336,12 @@ static noinline bool ioband_own_many(struct bio *bio)
 bool __ioband_own_bio(struct bio *bio)
 {
 	/* a zone is written in order, whoever's it is */
-	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || bdev_is_zoned(bio->bi_bdev))
+	if (bdev_is_zoned(bio->bi_bdev))
 		return false;
-	if (bio->bi_iter.bi_size > PAGE_SIZE - bio_offset(bio))
+	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))
 		return ioband_own_many(bio);
+	if (!ioband_pages_have_owners())
+		return false;
 	guard(rcu)();
 	ioband_give_css(bio, dirty_owner_css_of_write(bio_page(bio)));
 	return false;

@@ -5,7 +5,6 @@
 #include <linux/jump_label.h>
 #include <linux/limits.h>
 #include <linux/page-flags.h>
-#include <linux/sched.h>
 #include <linux/types.h>
 
 /*
@@ -177,7 +176,7 @@ static inline void dirty_owner_started(struct folio *folio)
  * dirty_owner_ended - a folio has been written
  * @folio:	the folio, its writeback flag about to be cleared
  *
- * Context: any.
+ * Context: i_pages lock held, irqs off.
  */
 static inline void dirty_owner_ended(struct folio *folio)
 {
@@ -218,16 +217,6 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 		__dirty_owner_migrated(dst, src);
 }
 
-/*
- * A task may have to wait if a page it dirtied was not free, or if it has not dirtied any
- * since it was born: many may come and go.  The sign of how many pages it may dirty before
- * balance_dirty_pages() says the former; __dirty_owner_pace() takes it off again.
- */
-static inline bool dirty_owner_may_wait(void)
-{
-	return unlikely(current->nr_dirtied_pause < 0 || !current->nr_dirtied);
-}
-
 /**
  * dirty_owner_pace - make a task that dirties pages as slow as its group's writes
  * @mapping:	what it dirties
@@ -240,8 +229,7 @@ static inline bool dirty_owner_may_wait(void)
 static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
 {
-	return DIRTY_OWNER_ON && dirty_owner_may_wait() ?
-	       __dirty_owner_pace(mapping, bdi, flags) : 0;
+	return DIRTY_OWNER_ON ? __dirty_owner_pace(mapping, bdi, flags) : 0;
 }
 
 /**

@@ -25,13 +25,13 @@
  *  O1	A page counts as dirty in the flow that its dirty word names, and as being
  *	written in the one that its write word names, unless that is in transit.  Who
  *	changes the word by cmpxchg or xchg changes the count, and nobody else.
- *  O2	The dirty word is set before the page is dirty, and cleared after it is
- *	clean: then it becomes the write word, in transit until the folio, which is
+ *  O2	The dirty word is set before the folio, which is locked, can be cleaned, and
+ *	cleared after it is clean: then it becomes the write word, in transit until the folio, which is
  *	locked so long, is under writeback, and then until the write has ended.
  *  O3	A flow that a page counts in exists: it is freed only if both counts and
  *	flow->users are zero after a grace period in which nobody could find it.
- *	A word and its count change within one RCU read side, preemption or interrupts
- *	off being one.
+ *	A word and its count change within one RCU read side, which a spinlock or
+ *	preemption being off is.
  *  O4	What a filesystem cleans and then does not write keeps its write word in
  *	transit, which counts nowhere and need not name a flow that exists.
  *  O5	A hint is what somebody found in a table within the grace period before.  Those
@@ -56,9 +56,9 @@ struct dirty_flow {
 	u32			id;
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
-	/* pages ever, O1; dirtied is less those that will not be written after all */
-	atomic_long_t		dirtied;
-	atomic_long_t		sent;		/* dirty no more */
+	/* pages ever, O1 */
+	atomic_long_t		dirtied;	/* less those that will not be written */
+	atomic_long_t		sent;		/* dirty no more, less those put back */
 	atomic_long_t		started;
 	atomic_long_t		written;
 	atomic_t		users;		/* who waits here */
@@ -180,13 +180,6 @@ static inline bool dirty_is_free(struct dirty_flow *flow)
 {
 	return !time_after(jiffies, READ_ONCE(flow->free_at)) &&
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
-}
-
-/* The current task has to look before it dirties more, see dirty_owner_may_wait(). */
-static inline void dirty_look_again(void)
-{
-	if (current->nr_dirtied_pause > 0)
-		current->nr_dirtied_pause = -current->nr_dirtied_pause;
 }
 
 /* The flusher has to look here when a limited group waits. */

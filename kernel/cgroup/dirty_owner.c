@@ -6,7 +6,8 @@
  * dirtied again, by another group.  Both name a flow, see dirty_flow.c, which counts
  * its pages in either state.
  *
- *	write(), or a fault	the dirty word, unless it has an owner already
+ *	write(), or a fault	the dirty word, unless it has an owner already, or the
+ *				page, a folio of its own, is dirty without one
  *	cleaned to be written	the dirty word becomes the write word, in transit
  *	write begins		the write word counts
  *	written			the write word goes
@@ -118,11 +119,8 @@ static __always_inline void dirty_own(struct dirty_words *w, long nr,
 
 	for (long i = 0; i < nr; i++)
 		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
-	if (!owned)
-		return;
-	atomic_long_add(owned, &flow->dirtied);
-	if (!dirty_is_free(flow))
-		dirty_look_again();
+	if (owned)
+		atomic_long_add(owned, &flow->dirtied);
 }
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
@@ -161,8 +159,8 @@ static noinline void dirty_dirtied(struct folio *folio, struct backing_dev_info 
 }
 
 /*
- * The hooks that each page passes on its way out do a page of its own whose flow is the
- * last that this CPU saw themselves, without anything to save or to call.
+ * The hooks that each page passes on its way in and out do a folio of one page whose flow
+ * is the last that this CPU saw themselves, without anything to save or to call.
  */
 static __always_inline void dirty_own_page(struct folio *folio, struct dirty_flow *flow)
 {
@@ -188,7 +186,7 @@ void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
 
 	if (unlikely(current->flags & PF_KTHREAD))
 		return dirty_dirtied(folio, bdi);
-	/* interrupts are off, O3 */
+	/* under the i_pages lock, O3 */
 	css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
 	if (!css->parent)
 		return;
@@ -307,7 +305,7 @@ void __dirty_owner_started(struct folio *folio)
 
 	if (unlikely(!w))
 		return;
-	/* interrupts are off, O3 */
+	/* under the i_pages lock, O3 */
 	id = READ_ONCE(w->write);
 	if (unlikely(folio_test_large(folio)))
 		return dirty_start(folio, w);
@@ -327,7 +325,7 @@ void __dirty_owner_ended(struct folio *folio)
 
 	if (unlikely(!w))
 		return;
-	/* interrupts are off, O3 */
+	/* under the i_pages lock, O3 */
 	id = READ_ONCE(w->write);
 	if (unlikely(folio_test_large(folio)))
 		return dirty_take_all(folio, true, DIRTY_DONE);
@@ -335,8 +333,9 @@ void __dirty_owner_ended(struct folio *folio)
 		return;
 	if (unlikely(id != flow->id))
 		return dirty_take_all(folio, true, DIRTY_DONE);
+	/* it may have been cleaned again meanwhile, see dirty_clean() */
 	if (cmpxchg(&w->write, id, 0) != id)
-		return;
+		return dirty_take_all(folio, true, DIRTY_DONE);
 	atomic_long_inc(&flow->written);
 	dirty_flow_less(flow);
 }

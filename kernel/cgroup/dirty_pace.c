@@ -250,14 +250,13 @@ static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
 	}
 }
 
-int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
-		       unsigned int flags)
+static noinline int dirty_pace(struct address_space *mapping,
+			       struct backing_dev_info *bdi, unsigned int flags)
 {
 	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
 	int ret;
 
-	current->nr_dirtied_pause = abs(current->nr_dirtied_pause);
 	scoped_guard(rcu) {
 		css = dirty_css_of_current();
 		if (!css || !dirty_is_data(mapping->host))
@@ -270,10 +269,27 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	}
 	ret = dirty_wait(flow, mapping, flags);
 	atomic_dec(&flow->users);
-	/* it will be back */
-	if (ret)
-		dirty_look_again();
 	return ret;
+}
+
+int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
+		       unsigned int flags)
+{
+	struct cgroup_subsys_state *css;
+	struct dirty_flow *flow;
+
+	if (unlikely(current->flags & PF_KTHREAD))
+		return dirty_pace(mapping, bdi, flags);
+	/* who comes here for each page mostly may go on at once */
+	scoped_guard(preempt) {
+		css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
+		if (!css->parent)
+			return 0;
+		flow = this_cpu_read(dirty_hints.by_css);
+		if (likely(flow->css == css && flow->bdi == bdi && dirty_is_free(flow)))
+			return 0;
+	}
+	return dirty_pace(mapping, bdi, flags);
 }
 
 size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len)
