@@ -26,8 +26,8 @@
  *	written in the one that its write word names, unless that is in transit.  Who
  *	changes the word by cmpxchg or xchg changes the count, and nobody else.
  *  O2	The dirty word is set before the folio, which is locked, can be cleaned, and
- *	cleared after it is clean: then it becomes the write word, in transit until the folio, which is
- *	locked so long, is under writeback, and then until the write has ended.
+ *	cleared after it is clean: then it becomes the write word, in transit until the
+ *	folio, locked so long, is under writeback, and then until the write has ended.
  *  O3	A flow that a page counts in exists: it is freed only if both counts and
  *	flow->users are zero after a grace period in which nobody could find it.
  *	A word and its count change within one RCU read side, which a spinlock or
