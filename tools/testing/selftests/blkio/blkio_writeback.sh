@@ -3,7 +3,7 @@
 # Sourced by tests of buffered writes on v1, in which groups g1, g2 and g3 write to
 # the disk DEV, or to a file system that is mounted at MNT.
 MNT=$TMP/mnt
-before=()
+before=() before_read=()
 mkdir "$MNT"
 
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
@@ -14,9 +14,19 @@ counted() {
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# note_all [OP]: remembers what all have moved; moved N [OP]: bytes of gN since then
-note_all() { local i; for i in 1 2 3; do before[i]=$(counted "g$i" "${1:-}"); done; }
-moved() { echo $(($(counted "g$1" "${2:-}") - before[$1])); }
+# note_all: remembers what all have moved; moved N [OP]: bytes of gN since then
+note_all() {
+	local i
+	for i in 1 2 3; do
+		before[i]=$(counted "g$i")
+		before_read[i]=$(counted "g$i" Read)
+	done
+}
+moved() {
+	local from=${before[$1]}
+	[ "${2:-}" != Read ] || from=${before_read[$1]}
+	echo $(($(counted "g$1" "${2:-Write}") - from))
+}
 
 # seen NAME BYTES SEC [FROM]: of a load of that size and time, but for the first seconds (2)
 seen() {
@@ -25,11 +35,11 @@ seen() {
 			'NR > from && NR <= sec { n += $1 } END { printf "%d", n * size }'
 }
 
-# pages [KEY]: that are dirty, writing or (no KEY) either, of all owners
-pages() {
-	tr ' ' '\n' </sys/kernel/debug/dirty_owner |
-		awk -F= -v "key=${1:-}" '$1 == key || (key == "" && $1 ~ /^(dirty|writing)$/) { n += $2 } END { print n + 0 }'
+# pages_of KEY: pages that are dirty or writing, of all owners; pages: both
+pages_of() {
+	sed "s/.*\b$1=\([-0-9]*\).*/\1/" /sys/kernel/debug/dirty_owner | awk '{ n += $1 } END { print n + 0 }'
 }
+pages() { echo $(($(pages_of dirty) + $(pages_of writing))); }
 
 # caps DEVICE: 1, 2 and 3 MiB/s
 caps() { local i; for i in 1 2 3; do cap "g$i" "$1" wbps=$((i * MiB)); done; }

@@ -14,7 +14,7 @@ put() { in_group "$1" dd if=/dev/zero "of=$2" bs=1M seek="$3" count="$4" conv=no
 # shared FILE: three groups write 64 KiB in turn, 16 MiB each
 shared() {
 	local i file=$1
-	note_all Write
+	note_all
 	for i in 1 2 3; do
 		in_group "g$i" python3 -c '
 import os, sys
@@ -28,7 +28,7 @@ for block in range(256):
 	for i in 1 2 3; do
 		check "$2: group $i is charged its own" equal "$(moved $i Write)" $((16 * MiB))
 	done
-	check "$2: nothing is left dirty" equal "$(pages dirty)/$(pages writing)" 0/0
+	check "$2: nothing is left dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
 }
 
 plan 21
@@ -45,11 +45,11 @@ shared "$DEV" "raw disk, blocks of 64 KiB in turn"
 note "rewritten before it is written back"
 # the last to close a disk writes it back
 exec 9<"$DEV"
-note_all Write
+note_all
 put g1 "$DEV" 100 8
-check "dirty pages are counted" equal "$(pages dirty)" $((8 * MiB / 4096))
+check "dirty pages are counted" equal "$(pages_of dirty)" $((8 * MiB / 4096))
 put g2 "$DEV" 100 8
-check "rewriting dirty pages dirties none" equal "$(pages dirty)" $((8 * MiB / 4096))
+check "rewriting dirty pages dirties none" equal "$(pages_of dirty)" $((8 * MiB / 4096))
 sync
 check "charged once, to the first" equal "$(moved 1 Write)" $((8 * MiB))
 check "the second pays nothing" equal "$(moved 2 Write)" 0
@@ -59,7 +59,7 @@ check "once clean, to whoever is next" equal "$(moved 2 Write)" $((8 * MiB))
 
 note "read back"
 echo 3 >/proc/sys/vm/drop_caches
-note_all Read
+note_all
 in_group g3 dd "if=$DEV" of=/dev/null bs=1M skip=100 count=8 status=none
 check "a read is the reader's" in_range "$(moved 3 Read)" $((8 * MiB)) $((9 * MiB))
 check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
@@ -71,16 +71,16 @@ undo+=("umount $MNT")
 shared "$MNT/file" "ext4, blocks of 64 KiB in turn"
 
 note "truncated before it is written back"
-note_all Write
+note_all
 put g1 "$MNT/gone" 0 4
-check "dirty pages are counted" in_range "$(pages dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
+check "dirty pages are counted" in_range "$(pages_of dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
 truncate -s 0 "$MNT/gone"
-check "truncating gives them back" in_range "$(pages dirty)" 0 8
+check "truncating gives them back" in_range "$(pages_of dirty)" 0 8
 sync
 check "and nobody pays for them" in_range "$(moved 1 Write)" 0 $((64 * KiB))
 
 note "mapped"
-note_all Write
+note_all
 in_group g2 python3 -c '
 import mmap, os, sys
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -92,4 +92,4 @@ with mmap.mmap(fd, 4 << 20) as m:
 sync
 check "mmap: whoever writes to it pays" in_range "$(moved 2 Write)" $((4 * MiB)) $((4 * MiB + 64 * KiB))
 check "mmap: nobody else" equal "$(moved 1 Write)/$(moved 3 Write)" 0/0
-check "nothing is left dirty" equal "$(pages dirty)/$(pages writing)" 0/0
+check "nothing is left dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
