@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Buffered writes on v2, where the owner of an inode is whom its writes are charged to:
+# limits, and weights, of three groups that each write to a file of one ext4, as
+# fsync() and the disk see them. How much a group may have dirty is not ours there.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+SEC=24 FROM=8
+
+# to_disk GROUP: bytes that it has written to the disk
+to_disk() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
+
+# phase: sets part[] to what each wrote to the disk from FROM to SEC
+phase() {
+	local i first=()
+	for i in 1 2 3; do : >"$MNT/$i"; done
+	sync
+	start_soon
+	for i in 1 2 3; do
+		load "g$i" "$i" -f "$MNT/$i" -b -o w -s 64k -t $SEC -L 100M
+	done
+	sleep $FROM.1
+	for i in 1 2 3; do first[i]=$(to_disk "g$i"); done
+	sleep $((SEC - FROM))
+	for i in 1 2 3; do part[i]=$(($(to_disk "g$i") - first[i])); done
+	wait_loads
+}
+
+# so many MiB by write(), then fsync(): how long, ms
+SYNC='
+import os, sys, time
+begin = time.monotonic()
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(int(sys.argv[2])):
+    os.write(fd, bytes(1 << 20))
+os.fsync(fd)
+print(round((time.monotonic() - begin) * 1000))
+'
+
+# in_order: the more weight the more
+in_order() { echo "${part[*]}"; ((2 * part[1] < part[2] && part[2] < part[3])); }
+
+# less than a file: dirtying dirty pages takes no virtual time
+few_dirty() {
+	local key
+	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do
+		undo+=("sysctl -qw vm.$key=$(sysctl -n "vm.$key") || true")
+	done
+	sysctl -qw vm.dirty_bytes=$((90 * MiB)) vm.dirty_background_bytes=$((45 * MiB))
+}
+
+plan 5
+few_dirty
+mount_cgroup v2
+grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
+echo +memory >"$CG/cgroup.subtree_control"
+group g1 g2 g3
+null_dev nb0 size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
+make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+part=()
+
+caps "$DEV"
+synced=()
+for i in 1 2 3; do
+	in_group "g$i" python3 -c "$SYNC" "$MNT/sync$i" $((i * 16)) >"$TMP/sync$i" &
+	synced+=($!)
+done
+wait "${synced[@]}"
+for i in 1 2 3; do
+	check "limits: fsync at $i MiB/s, ms" within "$(<"$TMP/sync$i")" 16000 20000
+	cap "g$i" "$DEV" wbps=max
+done
+rm "$MNT"/sync?
+sync
+
+weight g1 100
+weight g2 300
+weight g3 600
+phase
+check "weights: the more the more" in_order
+check "weights: the disk is not idle" in_range $((part[1] + part[2] + part[3])) \
+	$((90 * 1000000 * (SEC - FROM))) $((103 * 1000000 * (SEC - FROM)))
