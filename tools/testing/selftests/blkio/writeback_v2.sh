@@ -70,7 +70,7 @@ for i in 1 2 3; do
 done
 wait "${synced[@]}"
 for i in 1 2 3; do
-	check "limits: fsync at $i MiB/s, ms" within "$(<"$TMP/sync$i")" 16000 20000
+	check "limits: fsync at $i MiB/s, ms" within "$(<"$TMP/sync$i")" 16000 10000
 	cap "g$i" "$DEV" wbps=max
 done
 rm "$MNT"/sync?
