@@ -177,7 +177,7 @@ static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
 			break;
 		if (now < g->grace)
 			kept += g->nr_back;
-		if (kept && sh->infl - sh->excess + kept >= sh->knee.depth) {
+		if (kept && sh->infl - sh->excess + kept >= ioband_depth(sh)) {
 			ioband_time(dev, &sh->timer, g->grace);
 			return true;
 		}

@@ -119,11 +119,12 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 	struct ioband_sharer *sh = &dev->share;
 
 	guard(spinlock_irq)(&dev->lock);
-	seq_printf(sf, "depth=%u %s bdp=%llu.%03llu inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld\n",
-		   sh->knee.depth, phases[sh->knee.phase], ioband_bdp(sh) >> 10,
+	seq_printf(sf, "depth=%u %s ahead=%u bdp=%llu.%03llu inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld lag_ns=%lld\n",
+		   sh->knee.depth, phases[sh->knee.phase], sh->ahead, ioband_bdp(sh) >> 10,
 		   (ioband_bdp(sh) & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
 		   ioband_passed_sum(dev), sh->nr_active,
-		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened, sh->gap);
+		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened,
+		   sh->gap, sh->lag);
 	for (int rw = READ; rw <= WRITE; rw++) {
 		for (int size = 0; size < IOBAND_SIZES; size++) {
 			struct ioband_class *class = &sh->class[rw][size];

@@ -353,4 +353,21 @@ static inline bool ioband_knee_done(struct ioband_knee *k,
 	return true;
 }
 
+/**
+ * ioband_ahead - how many I/Os should wait in the device beside those that it does?
+ * @lag:	from the completion of one to the submission of that which it made
+ *		room for, ns
+ * @latency:	from there to its completion, the lag included, ns
+ * @depth:	what the finder found
+ *
+ * As many as complete meanwhile.  Twice that, since those that go together are
+ * submitted one after the other.
+ *
+ * Return: at most a quarter of @depth, as no weight orders them.
+ */
+static inline unsigned int ioband_ahead(u64 lag, u64 latency, unsigned int depth)
+{
+	return mul_u64_u64_div_u64(2 * min(lag, latency / 8), depth, max(latency, 1ULL));
+}
+
 #endif /* IOBAND_DEPTH_H */

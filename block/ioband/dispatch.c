@@ -132,8 +132,10 @@ static void ioband_out_workfn(struct work_struct *work)
 	struct bio *bio;
 	bool plugged;
 
-	scoped_guard(spinlock_irqsave, &out->dev->lock)
+	scoped_guard(spinlock_irqsave, &out->dev->lock) {
 		bio_list_merge_init(&bios, &out->bios);
+		ioband_observe_lag(out->dev, bios.head);
+	}
 
 	/* with a tag, in a plug, an I/O would leave the device idle */
 	plugged = bios.head && (!ioband_is_carried(bios.head) ||

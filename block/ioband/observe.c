@@ -44,6 +44,31 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio,
 	ioband_observe_bdp(sh, least, now);
 }
 
+/**
+ * ioband_observe_lag - bios are about to be submitted
+ * @dev:	the device
+ * @bio:	the first, or NULL
+ *
+ * Looks how long ago that was let go, if it had to wait for its share.  Only a scheduler
+ * has room for what waits for the device; without one it would be the submitter who
+ * waits.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 lag;
+
+	lockdep_assert_held(&dev->lock);
+	if (!bio || !ioband_is_carried(bio))
+		return;
+	lag = (s64)ktime_get_ns() - (s64)bio->issue_time_ns;
+	sh->lag += (max(lag, 0) - sh->lag) / 16;
+	sh->ahead = READ_ONCE(dev->q->elevator) ?
+		    ioband_ahead(sh->lag, sh->latency, sh->knee.depth) : 0;
+}
+
 /* All its tags; a device without does not say. */
 static unsigned int ioband_tags(struct request_queue *q)
 {

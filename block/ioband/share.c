@@ -180,7 +180,7 @@ static bool ioband_is_full(struct ioband_dev *dev)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	return sh->infl - sh->excess + ioband_uncounted(dev) >= sh->knee.depth;
+	return sh->infl - sh->excess + ioband_uncounted(dev) >= ioband_depth(sh);
 }
 
 /*

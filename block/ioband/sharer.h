@@ -102,6 +102,8 @@ struct ioband_sharer {
 	s64			gap;		/* average between completions */
 	s64			latency;	/* average in flight */
 	s64			least;		/* what that could be */
+	s64			lag;		/* average until room is used */
+	unsigned int		ahead;		/* of the knee, for that */
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
 	s64			idle_ns;
@@ -134,6 +136,12 @@ static inline u64 ioband_bdp(const struct ioband_sharer *sh)
 	return ioband_knee_bdp(&sh->knee, sh->bdp);
 }
 
+/* I/Os in flight at most. */
+static inline unsigned int ioband_depth(const struct ioband_sharer *sh)
+{
+	return sh->knee.depth + sh->ahead;
+}
+
 /* per cgroup */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;		/* first */
@@ -164,6 +172,7 @@ struct ioband_class *ioband_class(struct ioband_sharer *sh,
 				  const struct bio *bio, unsigned int size);
 
 /* observe.c */
+void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio);
 void ioband_share_return(struct bio *bio);
 
 /* await.c */

@@ -228,6 +228,18 @@ static void depth_extremes(struct kunit *test)
 	}
 }
 
+/* Twice what completes meanwhile, and never more than a quarter of the depth. */
+static void depth_ahead(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, ioband_ahead(63 * US, 563 * US, 16), 3U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 563 * US, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 16), 4U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 256), 64U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 3), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 0, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(S64_MAX, S64_MAX, 1024), 255U);
+}
+
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(share_inverse),
 	KUNIT_CASE(share_charge),
@@ -238,6 +250,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_shrinks),
 	KUNIT_CASE(depth_extremes),
+	KUNIT_CASE(depth_ahead),
 	{ }
 };
 
