@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Who must not wait for its rate to dirty pages does not, v1: a write that asks not to be
+# kept gets EAGAIN at once, and by trying again its group's rate; a write() that waits can
+# be killed, and what it wrote is paid for all the same.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+RATE=$((256 * KiB)) SEC=20
+
+# RWF_NOWAIT, as io_uring writes, again after 1 ms where it is refused. Prints bytes after
+# 2 s, the bytes of the rest, how often it was refused, and the longest call in us.
+ASYNC='
+import os, sys, time
+fd, size, sec = os.open(sys.argv[1], os.O_WRONLY), int(sys.argv[2]), int(sys.argv[3])
+block, refused, longest, done = bytes(16384), 0, 0, [0, 0]
+begin = time.monotonic()
+while (now := time.monotonic()) < begin + 2 + sec:
+    try:
+        got = os.pwritev(fd, [block], sum(done) % size, os.RWF_NOWAIT)
+    except BlockingIOError:
+        got = 0
+    longest = max(longest, time.monotonic() - now)
+    if got:
+        done[now > begin + 2] += got
+    else:
+        refused += 1
+        time.sleep(0.001)
+print(*done, refused, round(longest * 1e6))
+'
+
+# async FS: five points
+async() {
+	local first rest refused longest
+	make_fs "$1" "$DEV" -q
+	# else each is refused for the time that is to be written to the inode
+	mount -o remount,lazytime "$MNT"
+	dd if=/dev/zero "of=$MNT/file" bs=1M count=64 conv=fsync status=none
+	note_all
+	in_group g1 python3 -c "$ASYNC" "$MNT/file" $((64 * MiB)) $SEC >"$TMP/async" || true
+	cat "$TMP/async"
+	read -r first rest refused longest <"$TMP/async" || true
+	check "$1, RWF_NOWAIT: its rate" within "${rest:-0}" $((RATE * SEC)) 10000
+	check "$1, RWF_NOWAIT: refused meanwhile" in_range "${refused:-0}" $((SEC * 10)) $((SEC * 1100))
+	check "$1, RWF_NOWAIT: no call waits, us" in_range "${longest:-1000000}" 0 100
+	sync
+	check "$1, RWF_NOWAIT: paid for" equal "$(moved 1)" $((first + rest))
+	check "$1, RWF_NOWAIT: nothing stays counted" none_left
+	umount "$MNT"
+}
+
+# waits PID: asleep, in the kernel
+waits() { grep -q ' (dd) D ' "/proc/$1/stat"; }
+
+# killed FS MKFS_ARGUMENT: a writer that waits for pages of its own, three points
+killed() {
+	local begin writer
+	make_fs "$1" "$DEV" -q "$2"
+	(echo "$BASHPID" >"$CG/g2/cgroup.procs"
+	 exec dd if=/dev/zero "of=$MNT/file" bs=16M count=4 status=none) &
+	writer=$!
+	sleep 3
+	check "$1, write() of 16 MiB: it waits" waits "$writer"
+	begin=$(now_ms)
+	kill -KILL "$writer"
+	wait "$writer" 2>/dev/null || true
+	check "$1, write() of 16 MiB: killed at once, ms" in_range $(($(now_ms) - begin)) 0 20
+	sync
+	check "$1, write() of 16 MiB: nothing stays counted" none_left
+	umount "$MNT"
+}
+
+plan 11
+null_dev nb0 size=800 memory_backed=1
+mount_cgroup v1
+group g1 g2 g3
+cap g1 "$DEV" wbps=$RATE
+cap g2 "$DEV" wbps=$((4 * KiB))
+async xfs
+killed ext4 -F
+killed xfs -f
