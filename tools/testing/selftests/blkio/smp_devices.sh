@@ -160,6 +160,7 @@ zoned_tests() {
 	[ "$(cat /sys/block/smpzone/queue/zoned)" = host-managed ] || bail "no zoned null_blk"
 	cap a "$DEV" "wbps=$((4 * MiB))"
 	cap b "$DEV" wiops=256
+	weight a 600 "$DEV"
 	zoned_write one a 0
 	zoned_write two b $SIZE
 	wander
