@@ -228,7 +228,7 @@ static uint64_t inflight(void)
 
 static void run(void)
 {
-	time_t end = now_s() + opt.seconds, idle = now_s();
+	time_t end = now_s() + opt.seconds, idle;
 	bool more = true;
 
 	while (more && !stop && !sum.errors &&
@@ -243,6 +243,7 @@ static void run(void)
 		if (inflight())
 			reap();
 	}
+	idle = now_s();
 	while (inflight() && now_s() - idle < DRAIN_TIMEOUT_S)
 		if (reap())
 			idle = now_s();

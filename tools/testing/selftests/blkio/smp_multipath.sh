@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug
+# timeout: 900
+# nvme multipath under limits and weights: bios of the disk that is seen go to the disks
+# of its paths, which are hidden; a path goes away under load, and what was on it goes to
+# the other one. Nothing is lost, and all data is right.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+SIZE=$((16 * MiB))
+NVMET=/sys/kernel/config/nvmet
+NQN=blkio
+
+# target BACKING: a subsystem that has it, on two ports of the loop transport
+target() {
+	local port
+	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+	mkdir "$NVMET/subsystems/$NQN"
+	undo+=("rmdir $NVMET/subsystems/$NQN")
+	echo 1 >"$NVMET/subsystems/$NQN/attr_allow_any_host"
+	mkdir "$NVMET/subsystems/$NQN/namespaces/1"
+	undo+=("rmdir $NVMET/subsystems/$NQN/namespaces/1")
+	echo -n "$1" >"$NVMET/subsystems/$NQN/namespaces/1/device_path"
+	echo 1 >"$NVMET/subsystems/$NQN/namespaces/1/enable"
+	for port in 1 2; do
+		mkdir "$NVMET/ports/$port"
+		undo+=("rmdir $NVMET/ports/$port")
+		echo loop >"$NVMET/ports/$port/addr_trtype"
+		echo "$port" >"$NVMET/ports/$port/addr_traddr"
+		ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/$port/subsystems/$NQN"
+		undo+=("rm -f $NVMET/ports/$port/subsystems/$NQN")
+	done
+}
+# connect PORT
+connect() {
+	echo "transport=loop,nqn=$NQN,traddr=$1,hostnqn=$NQN,hostid=11111111-1111-1111-1111-111111111111" \
+		>/dev/nvme-fabrics
+}
+disconnect() { echo 1 >"/sys/class/nvme/$1/delete_controller"; }
+# ctrls: their names
+ctrls() { find /sys/class/nvme -mindepth 1 -name 'nvme*' -printf '%f\n' | sort; }
+disconnect_all() { local ctrl; for ctrl in $(ctrls); do disconnect "$ctrl"; done; }
+
+paths() { [ "$(find /sys/block -maxdepth 1 -name 'nvme*c*n*' | wc -l)" = "$1" ]; }
+
+two_loads() {
+	verify a one -b 16384 -d 16 -s $SIZE -S 1 -w "$TMP/one.state" "$DEV"
+	verify b two -b 65536 -d 8 -o $SIZE -s $SIZE -S 2 -w "$TMP/two.state" "$DEV"
+}
+end_two() {
+	stop one two
+	intact one two && written one "$DEV" -b 16384 -s $SIZE &&
+		written two "$DEV" -b 65536 -o $SIZE -s $SIZE && wait_for held holds_none "$DISK"
+}
+
+# Each of the two paths goes in turn, and comes back.
+one_path_goes() {
+	local round ctrl
+	for round in 1 2 3 4; do
+		ctrl=$(ctrls | head -n 1)
+		disconnect "$ctrl"
+		wait_for "one path" paths 1 || return 1
+		sleep 0.5
+		connect $((round % 2 + 1))
+		wait_for "two paths" paths 2 || return 1
+		sleep 0.5
+	done
+}
+
+# scenario TEXT: two points
+scenario() {
+	two_loads
+	sleep 0.5
+	check "$1: paths go and come" one_path_goes
+	check "$1: nothing is lost" end_two
+}
+
+# The last path goes while bios are held on the disk above.
+all_go() {
+	two_loads
+	wait_for "bios held" holds "$DISK" 2 || return 1
+	disconnect_all
+	wait_for "no path" paths 0
+	stop one two
+	conserved one two
+}
+
+[ -e /dev/nvme-fabrics ] || skip_all "no nvme over the loop transport"
+plan 8
+leaks_begin
+mount_cgroup v2
+group a b
+smp_null smpnv size=48
+target /dev/smpnv
+undo+=(disconnect_all)
+connect 1
+connect 2
+wait_for "two paths" paths 2
+DISK=$(basename "$(find /sys/block -maxdepth 1 -name 'nvme*n*' ! -name 'nvme*c*n*')") DEV=/dev/$DISK
+check "there is one disk of two paths" test -b "$DEV"
+cap a "$DEV" "wbps=$((8 * MiB))"
+cap b "$DEV" wiops=200
+scenario limits
+cap a "$DEV" wbps=max
+cap b "$DEV" wiops=max
+weight a 600 "$DEV"
+scenario weights
+cap a "$DEV" wbps=1000
+cap b "$DEV" wiops=1
+check "all paths go: all ends" all_go
+umount_cgroup
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat
