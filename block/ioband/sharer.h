@@ -103,7 +103,7 @@ struct ioband_sharer {
 	s64			latency;	/* average in flight */
 	s64			least;		/* what that could be */
 	s64			lag;		/* average until room is used */
-	unsigned int		ahead;		/* of the knee, for that */
+	unsigned int		ahead;		/* I/Os beyond knee.depth, for that */
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
 	s64			idle_ns;
