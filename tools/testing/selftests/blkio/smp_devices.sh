@@ -29,17 +29,6 @@ end_md() {
 	null_end smpm1
 }
 
-two_loads() {
-	verify a one -b 16384 -d 16 -s $SIZE -S 1 -w "$TMP/one.state" "$DEV"
-	verify b two -b 65536 -d 8 -o $SIZE -s $SIZE -S 2 -w "$TMP/two.state" "$DEV"
-}
-
-end_two() {
-	stop one two
-	intact one two && written one "$DEV" -b 16384 -s $SIZE &&
-		written two "$DEV" -b 65536 -o $SIZE -s $SIZE && wait_for held holds_none "$DISK"
-}
-
 # A member fails, is taken out and comes back, with a rule on md, then on a member.
 md_fail_and_return() {
 	local i

@@ -144,6 +144,17 @@ held() {
 holds() { [ "$(held "$1")" -ge "$2" ]; }
 holds_none() { [ "$(held "$1")" = 0 ]; }
 
+# two_loads: groups a and b write a part of DEV each, of SIZE; end_two: nothing of it is lost
+two_loads() {
+	verify a one -b 16384 -d 16 -s "$SIZE" -S 1 -w "$TMP/one.state" "$DEV"
+	verify b two -b 65536 -d 8 -o "$SIZE" -s "$SIZE" -S 2 -w "$TMP/two.state" "$DEV"
+}
+end_two() {
+	stop one two
+	intact one two && written one "$DEV" -b 16384 -s "$SIZE" &&
+		written two "$DEV" -b 65536 -o "$SIZE" -s "$SIZE" && wait_for held holds_none "$DISK"
+}
+
 # dying: removed groups that something still holds on to
 dying() {
 	if [ "$CGV" = v2 ]; then

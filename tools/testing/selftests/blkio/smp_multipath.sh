@@ -44,16 +44,6 @@ disconnect_all() { local ctrl; for ctrl in $(ctrls); do disconnect "$ctrl"; done
 
 paths() { [ "$(find /sys/block -maxdepth 1 -name 'nvme*c*n*' | wc -l)" = "$1" ]; }
 
-two_loads() {
-	verify a one -b 16384 -d 16 -s $SIZE -S 1 -w "$TMP/one.state" "$DEV"
-	verify b two -b 65536 -d 8 -o $SIZE -s $SIZE -S 2 -w "$TMP/two.state" "$DEV"
-}
-end_two() {
-	stop one two
-	intact one two && written one "$DEV" -b 16384 -s $SIZE &&
-		written two "$DEV" -b 65536 -o $SIZE -s $SIZE && wait_for held holds_none "$DISK"
-}
-
 # Each of the two paths goes in turn, and comes back.
 one_path_goes() {
 	local round ctrl
@@ -81,7 +71,7 @@ all_go() {
 	two_loads
 	wait_for "bios held" holds "$DISK" 2 || return 1
 	disconnect_all
-	wait_for "no path" paths 0
+	wait_for "no path" paths 0 || return 1
 	stop one two
 	conserved one two
 }

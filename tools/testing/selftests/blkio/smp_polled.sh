@@ -28,7 +28,6 @@ right() {
 	[ "$(cat "$TMP/$1.rc")" = 0 ]
 }
 
-
 # scenario TEXT CHANGE: three points
 scenario() {
 	local i

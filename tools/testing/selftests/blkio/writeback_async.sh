@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Who must not wait for its rate to dirty pages does not, v1: a write that asks not to be
 # kept gets EAGAIN at once, and by trying again its group's rate; a write() that waits can
-# be killed, and what it wrote is paid for all the same.
+# be killed.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
