@@ -5,7 +5,7 @@
  * The fast path takes what the bio costs at each gate from this CPU's reserve of
  * that gate: no lock, and no line that another CPU writes.  When a reserve runs
  * out it is refilled by cmpxchg on the gate's TAT.  Only when there is not enough
- * there either, or others wait, ioband_decide() decides under dev->lock.
+ * there either, or others wait, decide.c decides under dev->lock.
  */
 #include <linux/compiler_attributes.h>
 #include <linux/ktime.h>
@@ -162,116 +162,16 @@ static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 	u64_stats_update_end(&stat->sync);
 }
 
-/*
- * The page cache of a block device that a filesystem is on holds metadata, also
- * where REQ_META does not say so: ext4 reads inodes ahead.  Others wait for the
- * lock of such a buffer.
- */
-static bool ioband_is_metadata(struct bio *bio)
-{
-	struct address_space *mapping;
-
-	if (bio_issue_as_root_blkg(bio))
-		return true;
-	if (!bio_has_data(bio))
-		return false;
-	/* pages of direct I/O can lose their mapping meanwhile */
-	guard(rcu)();
-	mapping = folio_mapping(page_folio(bio_page(bio)));
-	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
-	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
-}
-
-/* Is the current task of the group that pays for a bio, or at work for it? */
-static bool ioband_works_for(struct bio *bio)
-{
-	if (current->flags & PF_KTHREAD)
-		return kthread_blkcg();
-	guard(rcu)();
-	return task_css(current, io_cgrp_id) == bio_blkcg_css(bio);
-}
-
-/**
- * ioband_must_pass - is a bio one that others wait for?
- * @bio:	the bio
- *
- * Those are never held: metadata and swap, and data that a kernel thread or a task of
- * another group writes back because somebody waits for it (jbd2, sync, fsync).  A
- * kernel thread that works for a group says so and is no exception.
- *
- * Context: that of the submitter.
- * Return: true if it goes at once, and its group owes.
- */
-bool ioband_must_pass(struct bio *bio)
-{
-	if (ioband_is_metadata(bio))
-		return true;
-	return bio_op(bio) == REQ_OP_WRITE && (bio->bi_opf & REQ_SYNC) &&
-	       bio_has_data(bio) && folio_test_writeback(page_folio(bio_page(bio))) &&
-	       !ioband_works_for(bio);
-}
-
-enum ioband_verdict { IOBAND_PASS, IOBAND_OWE, IOBAND_KEEP };
-
-static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp,
-						struct bio *bio, bool must_pass,
-						s64 now)
-{
-	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
-
-	if (unlikely(grp->offline))
-		ioband_link_removed(grp);
-	ioband_reopen(dir, now);
-	/* the rest of a split whose bytes are paid, and nothing counts pieces */
-	if (!ioband_is_bound(dir, bio))
-		return IOBAND_PASS;
-	if (must_pass || (now < grp->boosted_until && ioband_may_be_awaited(bio))) {
-		ioband_owe(grp, bio, now);
-		return IOBAND_OWE;
-	}
-	if (ioband_is_crowded(dir) || !ioband_pay(dir, bio, now)) {
-		/* traced in here, or the release could come first */
-		trace_ioband_hold(bio, now, dir->held + 1);
-		ioband_hold(dir, bio, now);
-		return IOBAND_KEEP;
-	}
-	if (unlikely(grp->dev->zoned_out) && ioband_in_order(bio)) {
-		ioband_send(grp->dev, bio, now, now);
-		return IOBAND_KEEP;
-	}
-	return IOBAND_PASS;
-}
-
-static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio)
-{
-	struct ioband_dev *dev = grp->dev;
-	bool must_pass = ioband_must_pass(bio);
-	enum ioband_verdict verdict;
-	s64 now;
-
-	/* what waits here keeps no place in the device, nor in one above */
-	if (unlikely(ioband_is_carried(bio)))
-		ioband_share_return(bio);
-	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead)
-		return IOBAND_PASS;
-	now = ktime_get_ns();
-	ioband_stamp(bio, now, raw_smp_processor_id());
-	verdict = ioband_decide_locked(grp, bio, must_pass, now);
-	if (verdict != IOBAND_KEEP)
-		ioband_unstamp(bio);
-	return verdict;
-}
-
-static noinline void ioband_trace_admit(struct bio *bio, bool debt)
+/* Out of line, to save the registers for nobody. */
+void ioband_trace_admit(struct bio *bio, bool debt)
 {
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
 }
 
-static __always_inline void ioband_passed(struct bio *bio, bool debt)
+static __always_inline void ioband_passed(struct bio *bio)
 {
 	if (trace_ioband_admit_enabled())
-		ioband_trace_admit(bio, debt);
+		ioband_trace_admit(bio, false);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 }
 
@@ -279,26 +179,26 @@ static __always_inline void ioband_passed(struct bio *bio, bool debt)
 static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 {
 	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
-	enum ioband_verdict verdict = IOBAND_PASS;
-	bool admitted = false;
 
 	/* a flush without data is free */
 	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
 		return false;
 
-	if (!READ_ONCE(grp->careful)) {
-		guard(preempt)();
-		admitted = ioband_admit(READ_ONCE(dir->lim),
-					ioband_units(bio, IOBAND_BYTES));
+	if (!ioband_is_stale(dir) && !ioband_in_busy_lane(grp->dev, bio)) {
+		bool admitted;
+
+		scoped_guard(preempt)
+			admitted = ioband_admit(READ_ONCE(dir->lim),
+						ioband_units(bio, IOBAND_BYTES));
+		if (admitted) {
+			ioband_passed(bio);
+			return false;
+		}
 	}
-	if (!admitted)
-		verdict = ioband_decide(grp, bio);
-	if (verdict == IOBAND_KEEP)
-		return true;
-	if (verdict == IOBAND_OWE)
-		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
-	ioband_passed(bio, verdict == IOBAND_OWE);
-	return false;
+	/* what waits here keeps no place in the device, nor in one above */
+	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio))
+		ioband_share_return(bio);
+	return ioband_judge(bio, false);
 }
 
 /*
@@ -324,13 +224,13 @@ static __always_inline bool ioband_cap(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
 	struct ioband_reserve *res, *above;
-	struct ioband_dir *lim, *up;
+	struct ioband_dir *dir, *lim, *up;
 	struct ioband_grp *grp;
 
 	/*
 	 * Also an RCU read side: a group whose activation fails is freed with
-	 * its blkg still there.  That one never had a gate, so from then on the
-	 * reference on the blkg is enough; see ioband_is_ready() for others.
+	 * its blkg still there.  From its first gate on the reference on the
+	 * blkg is enough; see ioband_is_ready() for others.
 	 */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
@@ -339,13 +239,13 @@ static __always_inline bool ioband_cap(struct bio *bio)
 		goto pass;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
 		ioband_account(grp->stat, bio, bytes);
-	if (unlikely(READ_ONCE(grp->careful))) {
-		if (ioband_is_ready(grp))
-			goto slow;
+	if (unlikely(!ioband_is_ready(grp)))
 		goto pass;
-	}
-	/* pairs with __ioband_link() */
-	lim = smp_load_acquire(&grp->dir[bio_data_dir(bio)].lim);
+	dir = &grp->dir[bio_data_dir(bio)];
+	if (unlikely(ioband_is_stale(dir)) ||
+	    unlikely(ioband_in_busy_lane(grp->dev, bio)))
+		goto slow;
+	lim = READ_ONCE(dir->lim);
 	if (!lim)
 		goto pass;
 	if (unlikely(!bytes))
@@ -362,7 +262,7 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	}
 	ioband_reserve_use(res, bytes);
 	preempt_enable();
-	ioband_passed(bio, false);
+	ioband_passed(bio);
 	return false;
 pass:
 	preempt_enable();

@@ -252,6 +252,11 @@ bool ioband_share(struct bio *bio)
 		return false;
 	}
 	dev = grp->dev;
+	/* zone writes must stay in order: no shares there yet */
+	if (unlikely(dev->lanes)) {
+		preempt_enable();
+		return false;
+	}
 	if (likely(ioband_passes(dev, grp))) {
 		ioband_pass(dev, bio);
 		preempt_enable();

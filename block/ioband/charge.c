@@ -29,14 +29,17 @@ bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 	return true;
 }
 
-static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now)
+/* Charge a TAT that does not allow it; with a bounded debt no more than that. */
+static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now,
+			       bool bounded)
 {
 	s64 tat = atomic64_read(&b->tat);
+	s64 new;
 
-	while (!atomic64_try_cmpxchg(&b->tat, &tat,
-				     ioband_charge(tat, now, cost,
-						   b->rate.burst)))
-		;
+	do {
+		new = bounded ? ioband_charge_debt(tat, now, cost, b->rate.burst) :
+				ioband_charge_early(tat, now, cost);
+	} while (!atomic64_try_cmpxchg(&b->tat, &tat, new));
 }
 
 /* What a bio costs at a limit, also noted for ioband_gate_unpay(). */
@@ -64,7 +67,7 @@ static s64 ioband_arrival_at(const struct ioband_rule *rule,
 	return rule && arrival > rule->since ? arrival : S64_MIN;
 }
 
-/* A removed group may know a gate whose rule has gone since: @rule can be NULL. */
+/* A gate whose rule has gone binds nobody until its group is relinked: @rule is NULL. */
 static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
 			 enum ioband_unit unit)
 {
@@ -84,11 +87,21 @@ static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
 	}
 }
 
-static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
-			    s64 now, bool anyway)
+/**
+ * ioband_gate_pay - take what a bio costs at one gate
+ * @gate:	the gate
+ * @bio:	the bio, with its arrival stamped
+ * @now:	ns, or when it was due
+ * @terms:	may it be a debt?
+ *
+ * Context: dev->lock held.
+ * Return: false if there is not enough, and no debt may be made; nothing is paid then.
+ */
+bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
+		     s64 now, enum ioband_terms terms)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
-	s64 arrival = ioband_arrival_at(rule, bio);
+	s64 arrival = ioband_arrival_at(rule, bio), most = 0;
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
@@ -97,8 +110,10 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		if (!ioband_binds(rule, bio, unit))
 			continue;
 		cost = ioband_bill(gate, rule, bio, unit);
-		if (anyway) {
-			ioband_take_anyway(b, cost, now);
+		most = max(most, cost);
+		if (terms != IOBAND_TERMS_NOW) {
+			ioband_take_anyway(b, cost, now,
+					   terms == IOBAND_TERMS_BOUNDED);
 		} else if (!ioband_take(b, cost, arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
@@ -110,7 +125,35 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 			WRITE_ONCE(rule->closed, true);
 		}
 	}
+	if (terms == IOBAND_TERMS_BOUNDED && most)
+		rule->lent = ioband_lent(rule->lent, now, most);
 	return true;
+}
+
+/**
+ * ioband_pay_between - take what a bio costs at some of its gates, or nothing
+ * @from:	the first gate
+ * @end:	the gate above the last one, NULL for all
+ * @bio:	the bio, with its arrival stamped
+ * @now:	ns, or when it was due
+ *
+ * Context: dev->lock held.
+ * Return: false if some gate does not let it go yet.
+ */
+bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
+			struct bio *bio, s64 now)
+{
+	struct ioband_dir *gate, *paid;
+
+	for (gate = from; gate != end; gate = gate->up) {
+		if (!ioband_gate_pay(gate, bio, now, IOBAND_TERMS_NOW))
+			break;
+	}
+	if (gate == end)
+		return true;
+	for (paid = from; paid != gate; paid = paid->up)
+		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
+	return false;
 }
 
 /**
@@ -124,21 +167,35 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
  */
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
-	struct ioband_dir *gate, *paid;
-
 	lockdep_assert_held(&dir->grp->dev->lock);
-	for (gate = dir->lim; gate; gate = gate->up) {
-		if (!ioband_gate_pay(gate, bio, now, false))
-			break;
+	return ioband_pay_between(dir->lim, NULL, bio, now);
+}
+
+/**
+ * ioband_gate_may_owe - is there room for what a bio costs in a bounded debt?
+ * @gate:	the gate
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: true if so.
+ */
+bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now)
+{
+	struct ioband_rule *rule = ioband_gate_rule(gate);
+
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+		s64 cost;
+
+		if (!ioband_binds(rule, bio, unit))
+			continue;
+		cost = ioband_bill(gate, rule, bio, unit);
+		if (!ioband_may_owe(atomic64_read(&b->tat), now, cost, b->rate.burst) ||
+		    !ioband_may_lend(rule->lent, now, cost))
+			return false;
 	}
-	if (!gate)
-		return true;
-	for (paid = dir->lim; paid; paid = paid->up) {
-		if (paid == gate)
-			break;
-		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
-	}
-	return false;
+	return true;
 }
 
 /**
@@ -182,8 +239,8 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS);
 	struct ioband_dir *gate;
 
-	/* nobody is due before it is its turn */
-	due = max(due, dir->source.last_due);
+	/* nobody is due before it is its turn, nor by a limit that was not there yet */
+	due = max3(due, dir->source.last_due, dir->grp->dev->changed);
 	for (gate = dir->lim; gate; gate = gate->up) {
 		due = max(due, gate->gate.last_due);
 		due = max(due, ioband_bio_when(gate, bio));
@@ -212,22 +269,31 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_bio_share - how much of a gate's time a bio uses up
+ * ioband_bio_turn - how much of its turn at a gate a bio uses up
  * @gate:	the gate
  * @bio:	the bio
  *
+ * Siblings take turns by this. It is no time, since the rates may change while they
+ * wait; where both units are limited, an I/O counts for the bytes that could go in
+ * the time that it takes.
+ *
  * Context: dev->lock held.
- * Return: ns by the limit that binds tightest.
+ * Return: bytes.
  */
-s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio)
+u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
-	s64 share = 0;
+	u64 bytes = 0, least = SZ_4K;
 
-	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		if (ioband_binds(rule, bio, unit))
-			share = max(share, ioband_bill(gate, rule, bio, unit));
-	return share;
+	if (!rule)
+		return 0;
+	if (rule->bucket[IOBAND_BYTES].rate.per_sec) {
+		u64 ios = rule->bucket[IOBAND_IOS].rate.per_sec;
+
+		bytes = ioband_units(bio, IOBAND_BYTES);
+		least = ios ? div64_u64(rule->bucket[IOBAND_BYTES].rate.per_sec, ios) : 0;
+	}
+	return max(bytes, min(least, SZ_1M));
 }
 
 /**
@@ -283,71 +349,4 @@ void ioband_reopen(struct ioband_dir *dir, s64 now)
 		if (rule && rule->closed && rule->closed_until <= now)
 			WRITE_ONCE(rule->closed, false);
 	}
-}
-
-static s64 ioband_rule_debt_end(struct ioband_rule *rule)
-{
-	s64 end = 0;
-
-	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &rule->bucket[unit];
-
-		if (b->rate.per_sec)
-			end = max(end, atomic64_read(&b->tat) - b->rate.burst);
-	}
-	return end;
-}
-
-/**
- * ioband_dir_debt_end - until when has a group been given more than it may have?
- * @dir:	one direction of it
- *
- * Context: dev->lock held.
- * Return: the time in ns when all its gates let an I/O of no size go.
- */
-s64 ioband_dir_debt_end(struct ioband_dir *dir)
-{
-	struct ioband_dir *gate;
-	s64 end = 0;
-
-	for (gate = dir->lim; gate; gate = gate->up)
-		end = max(end, ioband_rule_debt_end(ioband_gate_rule(gate)));
-	return end;
-}
-
-/**
- * ioband_debt_end - as ioband_dir_debt_end(), for both directions
- * @grp:	the group
- *
- * Context: dev->lock held.
- * Return: the time in ns.
- */
-s64 ioband_debt_end(struct ioband_grp *grp)
-{
-	return max(ioband_dir_debt_end(&grp->dir[READ]),
-		   ioband_dir_debt_end(&grp->dir[WRITE]));
-}
-
-/**
- * ioband_owe - a bio goes now and its group pays later
- * @grp:	the group
- * @bio:	the bio
- * @now:	ns
- *
- * Context: dev->lock held.
- */
-void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now)
-{
-	struct ioband_dir *gate;
-	s64 cost = 0;
-
-	for (gate = grp->dir[bio_data_dir(bio)].lim; gate; gate = gate->up) {
-		cost = max(cost, ioband_bio_share(gate, bio));
-		ioband_gate_pay(gate, bio, now, true);
-	}
-	if (!ioband_is_owned(bio))
-		ioband_delay(grp, cost, now);
-	/* who dirties pages waits for that: their owner, or that of copies of them */
-	if (op_is_write(bio_op(bio)) && ioband_may_be_awaited(bio))
-		WRITE_ONCE(grp->owed_until, ioband_dir_debt_end(&grp->dir[WRITE]));
 }

@@ -32,8 +32,8 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 
 	if (!rule && !dir->nr_throttled)
 		return;
-	seq_printf(sf, " %s: held=%u nr_throttled=%llu", str_write_read(rw),
-		   dir->held, dir->nr_throttled);
+	seq_printf(sf, " %s: held=%u nr_throttled=%llu nr_owed=%llu", str_write_read(rw),
+		   dir->held, dir->nr_throttled, dir->nr_owed);
 	if (!rule)
 		return;
 	seq_printf(sf, " gate=%s", states[dir->gate.state]);
@@ -65,8 +65,7 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 		if (rcu_access_pointer(grp->dir[rw].rule) ||
 		    grp->dir[rw].nr_throttled)
 			return true;
-	return grp->debt.state != IOBAND_IDLE || grp->share.last_done ||
-	       grp->share.used.second;
+	return grp->share.last_done || grp->share.used.second;
 }
 
 /* One line a group that has limits or has waited, removed ones included. */
@@ -82,8 +81,6 @@ static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 		return;
 	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
 		   grp->offline ? " removed" : "");
-	if (grp->debt.state != IOBAND_IDLE)
-		seq_puts(sf, " debt");
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_show_dir(sf, grp, rw, ktime_get_ns());
 	ioband_show_share(sf, grp);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * How held bios leave: a timer set to the exact time of the next one, work that
- * picks who goes, and work on the CPU of each submitter that submits them.
+ * picks who goes, and work near the CPUs of the submitters that submits them.
  *
  * Picking and submitting are apart because submission may wait for the device,
- * and picking must go on for the others.
+ * and picking must go on for the others; reads and writes are, because what makes
+ * writes wait is nothing to a read.  No CPU is meant in particular: the timer and the
+ * work stay off those that are isolated, and a task that keeps its CPU for itself keeps
+ * nobody else's bios.
  */
 #include <linux/blkdev.h>
 #include <linux/cpumask.h>
@@ -14,20 +17,22 @@
 
 #include "ioband.h"
 
-/* What one hold of dev->lock does at most: tens of us. */
-#define IOBAND_QUANTUM		64
+/* One hold of dev->lock takes no longer than this, and a bio. */
+#define IOBAND_HOLD_NS		(20 * NSEC_PER_USEC)
 /*
- * The timer is set this much late.  High rates leave in small groups then instead
- * of a timer each, and gates that are due together compete for the one above by
- * their tags, not by who is nanoseconds earlier.  Nothing is lost by it, see
- * IOBAND_LATE_NS.
+ * The timer is set this much late, so that gates that are due together compete for
+ * the one above by their tags, not by who is nanoseconds earlier.  At high rates bios
+ * leave in small groups, instead of a timer and two wakeups each: from so many in a
+ * round on the timer is set later.  Nothing is lost by it, see IOBAND_LATE_NS.
  */
-#define IOBAND_TIMER_SLACK_NS	(5 * NSEC_PER_USEC)
-/*
- * The most a debt adds at once to what its owner waits before user space, and how
- * often it is looked at whether there still is one: limits change.
- */
-#define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
+#define IOBAND_SLACK_NS		(5 * NSEC_PER_USEC)
+#define IOBAND_GROUP_SLACK_NS	(50 * NSEC_PER_USEC)
+#define IOBAND_GROUP		4
+/* CPUs whose bios one work item submits. */
+#define IOBAND_OUT_CPUS		8
+
+/* What picks never sleeps, and must not wait for what submits: all devices share it. */
+static struct workqueue_struct *ioband_pick_wq;
 
 static bool ioband_any_ready(struct ioband_dev *dev)
 {
@@ -48,28 +53,40 @@ void ioband_kick(struct ioband_dev *dev, s64 now)
 	s64 when;
 
 	lockdep_assert_held(&dev->lock);
+	if (dev->dead)
+		return;
 	if (ioband_any_ready(dev))
-		queue_work(dev->wq, &dev->work);
+		queue_work(ioband_pick_wq, &dev->work);
 	if (!first)
 		return;
 	when = rb_entry(first, struct ioband_ent, node)->key;
-	when = max(when, now) + IOBAND_TIMER_SLACK_NS;
+	when = max(when, now) + dev->slack_ns;
 	if (when >= dev->armed)
 		return;
 	dev->armed = when;
-	hrtimer_start(&dev->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_PINNED);
+	hrtimer_start(&dev->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
 }
 
 static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 {
 	struct ioband_dev *dev = container_of(timer, struct ioband_dev, timer);
 
-	queue_work(dev->wq, &dev->work);
+	queue_work(ioband_pick_wq, &dev->work);
 	return HRTIMER_NORESTART;
 }
 
+static struct ioband_out *ioband_out_of(struct ioband_dev *dev, unsigned int cpu, int rw)
+{
+	return &dev->out[cpu / IOBAND_OUT_CPUS * 2 + rw];
+}
+
+static unsigned int ioband_nr_outs(void)
+{
+	return DIV_ROUND_UP(nr_cpu_ids, IOBAND_OUT_CPUS) * 2;
+}
+
 /**
- * ioband_send_from - have a bio submitted from a CPU
+ * ioband_send_from - have a bio submitted near a CPU
  * @dev:	the device
  * @bio:	a bio that may go
  * @cpu:	the one that it came from
@@ -78,7 +95,9 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
  */
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 {
-	struct ioband_out *out = per_cpu_ptr(dev->out, cpu);
+	/* what has waited for its share goes in the order in which it was let go */
+	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
+	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
 
 	lockdep_assert_held(&dev->lock);
 	bio_list_add(&out->bios, bio);
@@ -99,29 +118,29 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 {
 	unsigned int cpu = ioband_cpu(bio);
 
-	if (ioband_in_order(bio)) {
-		cpu = cpumask_first(cpu_possible_mask);
-		dev->zoned_out++;
-	}
 	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);
 	ioband_send_from(dev, bio, cpu);
 }
 
-static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
+static void ioband_submit_one(struct bio *bio)
 {
-	bool in_order = ioband_in_order(bio);
-
 	/* splits and lower devices are to see whose work this is */
 	kthread_associate_blkcg(bio_blkcg_css(bio));
 	if (!static_branch_unlikely(&ioband_share_key) || !ioband_share(bio))
 		submit_bio_noacct_nocheck(bio, false);
 	kthread_associate_blkcg(NULL);
-	if (in_order) {
-		guard(spinlock_irqsave)(&dev->lock);
-		dev->zoned_out--;
-	}
+}
+
+static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
+{
+	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
+
+	do {
+		ioband_submit_one(bio);
+		bio = lane ? ioband_lane_next(dev, lane) : NULL;
+	} while (bio);
 }
 
 static void ioband_out_workfn(struct work_struct *work)
@@ -150,59 +169,53 @@ static void ioband_out_workfn(struct work_struct *work)
 		blk_finish_plug(&plug);
 }
 
-/* Negative: iocost and its blkcg_set_delay() have taken over this group. */
-static bool ioband_may_delay(struct ioband_grp *grp)
+/* Those whose time has come may go, or make others go. */
+static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 {
-	return atomic_read(&pd_to_blkg(&grp->pd)->use_delay) >= 0;
+	struct ioband_ent *ent;
+
+	while (*budget && (ent = ioband_expire(dev, now))) {
+		if (ent->kind == IOBAND_GRACE)
+			ioband_share_pump(dev, now);
+		else
+			ioband_place(dev, ent, now);
+		(*budget)--;
+	}
 }
 
-static void ioband_end_delay(struct ioband_grp *grp)
+/* Release some in one direction.  Returns how many. */
+static unsigned int ioband_release_some(struct ioband_dev *dev, int rw, s64 now,
+					unsigned int *budget)
 {
-	if (ioband_may_delay(grp))
-		blkcg_unuse_delay(pd_to_blkg(&grp->pd));
-}
+	unsigned int nr = 0;
+	struct bio *bio;
+	s64 due;
 
-/* Time to see whether a group is still in debt. */
-static void ioband_check_debt(struct ioband_grp *grp, s64 now)
-{
-	s64 end = ioband_debt_end(grp);
-
-	if (end > now)
-		ioband_time(grp->dev, &grp->debt, min(end, now + IOBAND_DELAY_NS));
-	else
-		ioband_end_delay(grp);
+	while ((bio = ioband_next(dev, rw, now, &due, budget))) {
+		ioband_send(dev, bio, now, due);
+		nr++;
+		if ((s64)ktime_get_ns() - now > IOBAND_HOLD_NS)
+			*budget = 0;
+	}
+	return nr;
 }
 
 /* Release what may go.  Returns true if there is more. */
 static bool ioband_release(struct ioband_dev *dev)
 {
-	unsigned int budget = IOBAND_QUANTUM;
-	struct ioband_ent *ent;
+	unsigned int timed = IOBAND_QUANTUM, quota[2] = { IOBAND_QUANTUM / 2, IOBAND_QUANTUM / 2 };
 	s64 now = ktime_get_ns();
+	unsigned int nr = 0;
 
 	lockdep_assert_held(&dev->lock);
+	if (dev->dead)
+		return false;
 	dev->armed = S64_MAX;
-	while (budget && (ent = ioband_expire(dev, now))) {
-		if (ent->kind == IOBAND_DEBT)
-			ioband_check_debt(container_of(ent, struct ioband_grp, debt), now);
-		else if (ent->kind == IOBAND_GRACE)
-			ioband_share_pump(dev, now);
-		else
-			ioband_place(dev, ent, now);
-		budget--;
-	}
-	for (int rw = READ; rw <= WRITE; rw++) {
-		unsigned int quota = IOBAND_QUANTUM / 2;
-		struct bio *bio;
-		s64 due;
-
-		while (quota && (bio = ioband_next(dev, rw, now, &due))) {
-			ioband_send(dev, bio, now, due);
-			quota--;
-		}
-		budget = quota ? budget : 0;
-	}
-	if (!budget)
+	ioband_wake(dev, now, &timed);
+	for (int rw = READ; rw <= WRITE; rw++)
+		nr += ioband_release_some(dev, rw, now, &quota[rw]);
+	dev->slack_ns = nr < IOBAND_GROUP ? IOBAND_SLACK_NS : IOBAND_GROUP_SLACK_NS;
+	if (!timed || !quota[READ] || !quota[WRITE])
 		return true;
 	ioband_kick(dev, now);
 	return false;
@@ -220,54 +233,29 @@ static void ioband_dispatch_workfn(struct work_struct *work)
 	} while (more);
 }
 
-/**
- * ioband_delay - slow down who runs up debts
- * @grp:	the group
- * @cost:	what it was just given unpaid, ns
- * @now:	ns
- *
- * A group that does nothing but metadata never waits for its caps.  While it is in
- * debt its tasks wait on their way back to user space instead, where they hold
- * nothing that others may need.
- *
- * Context: dev->lock held.
+/*
+ * Take what is held for a dead disk, some of it at a time.  Returns true if there may
+ * be more.
  */
-void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now)
+static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 {
-	struct blkcg_gq *blkg = pd_to_blkg(&grp->pd);
+	unsigned int budget = IOBAND_QUANTUM;
+	s64 now = ktime_get_ns();
 
-	lockdep_assert_held(&grp->dev->lock);
-	/* the root is everybody's parent, and never delayed */
-	if (grp->offline || !blkg->parent || !ioband_may_delay(grp) ||
-	    ioband_debt_end(grp) <= now)
-		return;
-	if (grp->debt.state == IOBAND_IDLE) {
-		blkcg_use_delay(blkg);
-		ioband_check_debt(grp, now);
-		ioband_kick(grp->dev, now);
+	guard(spinlock_irqsave)(&dev->lock);
+	dev->dead = true;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir, *next;
+
+		list_for_each_entry_safe(dir, next, &dev->active[rw], active) {
+			if (!budget--)
+				return true;
+			ioband_drain(dir, bios, now);
+		}
 	}
-	blkcg_add_delay(blkg, now, min(cost, IOBAND_DELAY_NS));
-}
-
-/**
- * ioband_removed - a group goes offline
- * @grp:	the group
- *
- * What it has waiting goes on as it is; who it kept from user space goes free.
- *
- * Context: any; takes dev->lock.
- */
-void ioband_removed(struct ioband_grp *grp)
-{
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	grp->offline = true;
-	WRITE_ONCE(grp->careful, true);
-	ioband_weight_offline(grp);
-	ioband_share_removed(grp);
-	if (grp->debt.state == IOBAND_IDLE)
-		return;
-	ioband_untime(grp->dev, &grp->debt);
-	ioband_end_delay(grp);
+	ioband_lanes_drain(dev, bios);
+	ioband_share_drain(dev, bios);
+	return false;
 }
 
 /**
@@ -290,21 +278,29 @@ void ioband_cancel_bios(struct gendisk *disk)
 	if (!dev)
 		return;
 
-	scoped_guard(spinlock_irqsave, &dev->lock) {
-		struct ioband_dir *dir, *next;
-		s64 now = ktime_get_ns();
-
-		dev->dead = true;
-		for (int rw = READ; rw <= WRITE; rw++)
-			list_for_each_entry_safe(dir, next, &dev->active[rw],
-						 active)
-				ioband_drain(dir, &bios, now);
-		ioband_share_drain(dev, &bios);
-	}
+	while (ioband_cancel_some(dev, &bios))
+		;
 	while ((bio = bio_list_pop(&bios))) {
 		ioband_unstamp(bio);
 		bio_io_error(bio);
 	}
+}
+
+static bool ioband_outs_init(struct ioband_dev *dev)
+{
+	dev->out = kvcalloc(ioband_nr_outs(), sizeof(*dev->out), GFP_KERNEL);
+	if (!dev->out)
+		return false;
+	for (unsigned int i = 0; i < ioband_nr_outs(); i++) {
+		dev->out[i].dev = dev;
+		bio_list_init(&dev->out[i].bios);
+		INIT_WORK(&dev->out[i].work, ioband_out_workfn);
+	}
+	/* the device idles until it runs */
+	dev->wq = alloc_workqueue("ioband/%s",
+				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0,
+				  dev->disk->disk_name);
+	return dev->wq;
 }
 
 /**
@@ -317,33 +313,20 @@ void ioband_cancel_bios(struct gendisk *disk)
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 {
 	struct ioband_dev *dev;
-	int cpu;
 
 	dev = kzalloc_node(sizeof(*dev), GFP_KERNEL, disk->queue->node);
 	if (!dev)
 		return NULL;
-	dev->passed = alloc_percpu(struct ioband_passed);
-	if (!dev->passed)
-		goto free_dev;
-	dev->out = alloc_percpu(struct ioband_out);
-	if (!dev->out)
-		goto free_passed;
-	/* the device idles until it runs */
-	dev->wq = alloc_workqueue("ioband/%s",
-				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0,
-				  disk->disk_name);
-	if (!dev->wq)
-		goto free_out;
-	for_each_possible_cpu(cpu) {
-		struct ioband_out *out = per_cpu_ptr(dev->out, cpu);
-
-		out->dev = dev;
-		bio_list_init(&out->bios);
-		INIT_WORK(&out->work, ioband_out_workfn);
-	}
 	kref_init(&dev->ref);
 	dev->disk = disk;
 	dev->q = disk->queue;
+	dev->passed = alloc_percpu(struct ioband_passed);
+	if (!dev->passed || ioband_lanes_init(dev) || !ioband_outs_init(dev)) {
+		kvfree(dev->out);
+		kfree(dev->lanes);
+		ioband_dev_put(dev);
+		return NULL;
+	}
 	spin_lock_init(&dev->lock);
 	dev->timed = RB_ROOT_CACHED;
 	for (int rw = READ; rw <= WRITE; rw++) {
@@ -353,18 +336,10 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	}
 	ioband_share_init(dev);
 	dev->armed = S64_MAX;
-	hrtimer_setup(&dev->timer, ioband_timer_fn, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_PINNED);
+	dev->slack_ns = IOBAND_SLACK_NS;
+	hrtimer_setup(&dev->timer, ioband_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	INIT_WORK(&dev->work, ioband_dispatch_workfn);
 	return dev;
-
-free_out:
-	free_percpu(dev->out);
-free_passed:
-	free_percpu(dev->passed);
-free_dev:
-	kfree(dev);
-	return NULL;
 }
 
 static void ioband_dev_release(struct kref *ref)
@@ -400,12 +375,23 @@ void ioband_dev_free(struct ioband_dev *dev)
 		     !list_empty(&dev->active[WRITE]));
 	scoped_guard(spinlock_irq, &dev->lock)
 		dev->dead = true;
-	/* timer and work set each other off, but find nothing to do */
-	cancel_work_sync(&dev->work);
+	/* nobody arms the timer any more, and what it starts finds nothing to do */
 	hrtimer_cancel(&dev->timer);
 	cancel_work_sync(&dev->work);
 	/* bios on their way out fail at the dead queue */
 	destroy_workqueue(dev->wq);
-	free_percpu(dev->out);
+	kvfree(dev->out);
+	kfree(dev->lanes);
 	ioband_dev_put(dev);
+}
+
+/**
+ * ioband_dispatch_init - at boot
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int __init ioband_dispatch_init(void)
+{
+	ioband_pick_wq = alloc_workqueue("ioband", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	return ioband_pick_wq ? 0 : -ENOMEM;
 }

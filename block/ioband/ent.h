@@ -9,7 +9,6 @@ enum ioband_kind {
 	IOBAND_SOURCE,		/* the fifo of a group */
 	IOBAND_GATE,		/* the rule of a group */
 	IOBAND_TOP,		/* the device */
-	IOBAND_DEBT,		/* a group's end of delay */
 	IOBAND_GRACE,		/* the end of waiting for a reader */
 };
 
@@ -23,14 +22,13 @@ enum ioband_state {
 struct ioband_ent {
 	struct rb_node		node;	/* in parent->ready or in dev->timed */
 	u64			key;	/* start tag there, or time here */
-	u64			tag;	/* start tag of the next I/O, ns at parent */
+	u64			tag;	/* start tag of the next I/O, bytes at parent */
 	struct ioband_ent	*parent;
+	struct bio		*head;	/* that goes next from here, NULL if none waits */
 	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
 	u64			vtime;	/* gates: start tag of the last to go */
 	u64			vlast;	/* gates: the greatest tag handed out */
 	s64			last_due;	/* of the last to go, see ioband_due() */
-	unsigned int		tag_epoch;	/* parent's epoch that tag is of */
-	unsigned int		epoch;	/* gates: counts the rates there were */
 	enum ioband_kind	kind;
 	enum ioband_state	state;
 };

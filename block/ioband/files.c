@@ -84,10 +84,9 @@ static int ioband_parse_pair(char *tok, struct ioband_conf *conf)
 	return 0;
 }
 
-/* any of "rbps=N wbps=N riops=N wiops=N", N a number or "max" */
+/* any of "rbps=N wbps=N riops=N wiops=N", N a number or "max"; or nothing */
 static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 {
-	bool any = false;
 	char *tok;
 	int ret;
 
@@ -97,30 +96,32 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 		ret = ioband_parse_pair(tok, conf);
 		if (ret)
 			return ret;
-		any = true;
 	}
-	return any ? 0 : -EINVAL;
+	return 0;
 }
 
 /**
  * ioband_check_dev - is the name of a device one that can be?
  * @input:	a line that begins with "M:m"
+ * @body:	set to what follows
  *
  * blkg_conf_open_bdev() cuts numbers to 32 bits and lets a minor run over into
  * the major: a name that is out of range must not find another device.
  *
  * Return: 0, -EINVAL or -ENODEV.
  */
-static int ioband_check_dev(const char *input)
+static int ioband_check_dev(char *input, char **body)
 {
 	char buf[sizeof("4294967295:4294967295")];
-	const char *name = skip_spaces(input);
+	char *name = skip_spaces(input);
 	size_t len = strcspn(name, " \t\n");
 	char *minor = buf, *major;
 	unsigned int num;
 
-	if (!len || len >= sizeof(buf))
+	/* something has to be between it and what follows, if only a newline */
+	if (!len || len >= sizeof(buf) || !name[len])
 		return -EINVAL;
+	*body = name + len + 1;
 	memcpy(buf, name, len);
 	buf[len] = '\0';
 	major = strsep(&minor, ":");
@@ -133,6 +134,21 @@ static int ioband_check_dev(const char *input)
 	if (kstrtouint(minor, 10, &num))
 		return -EINVAL;
 	return num > MINORMASK ? -ENODEV : 0;
+}
+
+/*
+ * Does a direction get a rule?  Not if no limit of it is named, nor if all are to go.
+ * Where one goes and the other is not named there may be a rule for that.
+ */
+static bool ioband_wants_rule(const struct ioband_conf *conf, int rw)
+{
+	bool named = false, gone = true;
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		named |= conf->set[rw][unit];
+		gone &= conf->set[rw][unit] && conf->limit[rw][unit] == U64_MAX;
+	}
+	return named && !gone;
 }
 
 static bool ioband_wants_limit(const struct ioband_conf *conf)
@@ -149,8 +165,17 @@ static int ioband_conf_parse(struct ioband_line *line, char *body)
 	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
 	int ret = conf->parse(body, conf->file, conf);
 
+	if (ret)
+		return ret;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		if (!ioband_wants_rule(conf, rw))
+			continue;
+		conf->spare[rw] = ioband_rule_alloc();
+		if (!conf->spare[rw])
+			return -ENOMEM;
+	}
 	line->wants = ioband_wants_limit(conf);
-	return ret;
+	return 0;
 }
 
 static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
@@ -174,6 +199,10 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 	struct gendisk *disk = ctx->bdev->bd_disk;
 	int ret;
 
+	/* a bio meets every limit above its group under dev->lock */
+	if (line->wants && cgroup_subsys_on_dfl(io_cgrp_subsys) &&
+	    blkcg->css.cgroup->level > IOBAND_MAX_LEVEL)
+		return -E2BIG;
 	/* nothing to take away from a device that never had a rule */
 	if (!disk->queue->ioband && !line->wants)
 		return 0;
@@ -185,6 +214,9 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 		*activated = disk;
 	}
 	ret = blkg_conf_prep(blkcg, &blkcg_policy_ioband, ctx);
+	/* the queue's previous disk has gone just now, and all policies with it */
+	if (ret == -EOPNOTSUPP)
+		return -ENODEV;
 	if (ret)
 		return ret;
 	line->apply(line, blkg_to_grp(ctx->blkg));
@@ -198,17 +230,23 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
  * @buf:	the line; changed
  * @line:	how to read BODY, and what to do then
  *
+ * Who has written nonsense has taken no lock and activated nothing.
+ *
  * Context: may sleep.
- * Return: 0, -EINVAL, -ENODEV, -ENOMEM, or what @line->parse has to say.
+ * Return: 0, -EINVAL, -ENODEV, -ENOMEM, -E2BIG for a cgroup below IOBAND_MAX_LEVEL, or
+ *	   what @line->parse has to say.
  */
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 {
 	struct gendisk *activated = NULL;
 	struct blkg_conf_ctx ctx;
 	unsigned int memflags;
+	char *body;
 	int ret;
 
-	ret = ioband_check_dev(buf);
+	ret = ioband_check_dev(buf, &body);
+	if (!ret)
+		ret = line->parse(line, body);
 	if (ret)
 		return ret;
 	blkg_conf_init(&ctx, buf);
@@ -218,8 +256,7 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 
 	/* blkg_conf_prep() allocates under a mutex that is taken in a freeze */
 	memflags = memalloc_noio_save();
-	ret = line->parse(line, ctx.body);
-	if (!ret && line->wants)
+	if (line->wants)
 		ret = ioband_own_pages(blkcg);
 	if (!ret)
 		ret = ioband_apply_line(blkcg, &ctx, line, &activated);
@@ -239,12 +276,9 @@ static int ioband_write(struct kernfs_open_file *of, char *buf,
 		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply },
 		.parse	= parse,
 		.file	= of_cft(of)->private,
-		.spare	= { ioband_rule_alloc(), ioband_rule_alloc() },
 	};
-	int ret = -ENOMEM;
+	int ret = ioband_write_line(css_to_blkcg(of_css(of)), buf, &conf.line);
 
-	if (conf.spare[READ] && conf.spare[WRITE])
-		ret = ioband_write_line(css_to_blkcg(of_css(of)), buf, &conf.line);
 	ioband_rule_free(conf.spare[READ]);
 	ioband_rule_free(conf.spare[WRITE]);
 	return ret;
@@ -336,17 +370,6 @@ struct cftype ioband_legacy_files[] = {
 	IOBAND_V1_LIMIT("write_bps_device", WRITE, IOBAND_BYTES),
 	IOBAND_V1_LIMIT("read_iops_device", READ, IOBAND_IOS),
 	IOBAND_V1_LIMIT("write_iops_device", WRITE, IOBAND_IOS),
-	{
-		.name = "weight",
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
-	},
-	{
-		.name = "weight_device",
-		.private = true,
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
-	},
 	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
 	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
 		       ioband_print_rwstat_recursive),
@@ -362,12 +385,6 @@ struct cftype ioband_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = ioband_show_v2,
 		.write = ioband_write_v2,
-	},
-	{
-		.name = "weight",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
 	},
 	{ }	/* terminate */
 };

@@ -12,7 +12,15 @@
  * it.  Everything else of ioband is behind ioband.h.
  */
 
+struct blkcg_gq;
 struct gendisk;
+
+/*
+ * In bi_flags, behind those of mainline: direct I/O.  Its pages are the caller's.  They
+ * may be anybody's in the page cache, and under writeback: that says nothing of the bio.
+ */
+#define BIO_DIRECT	BIO_FLAG_LAST
+static_assert(sizeof_field(struct bio, bi_flags) * BITS_PER_BYTE > BIO_DIRECT);
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
@@ -22,11 +30,13 @@ DECLARE_STATIC_KEY_FALSE(ioband_key);
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
-bool ioband_owns_files(void);
+bool ioband_owns_limits(void);
+bool ioband_owns_weights(void);
 bool __ioband_own_bio(struct bio *bio);
 bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
+void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
 void ioband_cancel_bios(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
@@ -43,7 +53,7 @@ static inline bool ioband_own_bio(struct bio *bio)
 	return (static_branch_unlikely(&dirty_owner_key) ||
 		static_branch_unlikely(&ioband_share_key)) &&
 	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
-	       !bio_flagged(bio, BIO_PAGE_PINNED) && __ioband_own_bio(bio);
+	       !bio_flagged(bio, BIO_DIRECT) && __ioband_own_bio(bio);
 }
 
 /**
@@ -77,12 +87,29 @@ static inline void ioband_done_bio(struct bio *bio)
 		__ioband_done_bio(bio);
 }
 
+/**
+ * ioband_repay - wait for what the current task's group owes a disk
+ * @blkg:	the group on the disk
+ * @disk:	the disk
+ *
+ * Sleeps for a while at most and has the task come by again if something is left.
+ *
+ * Context: on the way to user space, no lock held.
+ */
+static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
+{
+	if (static_branch_unlikely(&ioband_key))
+		__ioband_repay(blkg, disk);
+}
+
 #else /* CONFIG_BLK_CGROUP_IOBAND */
 
-static inline bool ioband_owns_files(void) { return false; }
+static inline bool ioband_owns_limits(void) { return false; }
+static inline bool ioband_owns_weights(void) { return false; }
 static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
+static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
 static inline void ioband_cancel_bios(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 

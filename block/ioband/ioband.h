@@ -14,29 +14,30 @@
 
 #include "../blk-cgroup.h"
 #include "../blk-cgroup-rwstat.h"
+#include "bio.h"
 #include "ent.h"
 #include "hooks.h"
 #include "rate.h"
 #include "sharer.h"
 
 /*
- * The map of ioband.  A bio travels admit.c, queue.c, dispatch.c,
- * complete.c and pays by charge.c;
+ * The map of ioband.  A bio travels admit.c, decide.c, queue.c, dispatch.c,
+ * complete.c, on a zoned disk lane.c, and pays by charge.c or owes by debt.c;
  * rules come in through files.c and rule.c; policy.c has the essay.
  *
  * Lock order, outermost first:
  *
  *	q->rq_qos_mutex		serialises rule writes on one device
  *	q->blkcg_mutex
- *	q->queue_lock		the blkg tree: grp->dir[].lim and .up change here
+ *	q->queue_lock		the blkg tree
  *	blkcg->lock
- *	dev->lock		leaf, irqs off: everything that waits
+ *	dev->lock		leaf, irqs off: everything that waits, and the gates
  *
  * Invariants:
  *
- *  I1	A bio is in exactly one place: with its submitter, in one group's fifo,
- *	in one CPU's released list, or below us.  All moves between ours are under
- *	dev->lock.
+ *  I1	A bio is in exactly one place: with its submitter, in a lane, in one
+ *	group's fifo, in one released list, or below us.  All moves between ours are
+ *	under dev->lock.
  *  I2	A bio in a fifo or a released list keeps its reference on its blkg, and
  *	that one on its parents: every group that a waiting bio can meet exists.
  *  I3	Nothing is held on a device once dev->dead is set.
@@ -48,15 +49,24 @@
  *	let the head go now, else in dev->timed, keyed by when they will.
  *  I6	What a bio pays, it pays at all its gates or at none.
  *  I7-I9 are in sharer.h.
+ *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead
+ *	past all limits on the way to the root, and held bios of dir wait at those.  A
+ *	limit that comes or goes changes dev->gen only; each group finds its gates
+ *	anew when it next has a bio to admit or to release.
+ *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
+ *	is in a fifo or a released list.  The others wait in the lane in the order
+ *	in which they were submitted.
  */
 
 struct ioband_dev;
 
-enum ioband_unit {
-	IOBAND_BYTES,
-	IOBAND_IOS,
-	IOBAND_NR_UNITS,
-};
+/* What one hold of dev->lock does at most. */
+#define IOBAND_QUANTUM		64
+/*
+ * A cgroup further down than this can have no limits: a bio meets each one on its way,
+ * and others wait for dev->lock meanwhile.
+ */
+#define IOBAND_MAX_LEVEL	64
 
 /* What a CPU has in hand of something without limit: for decades. */
 #define IOBAND_PLENTY		(U64_MAX / 2)
@@ -77,9 +87,11 @@ struct ioband_bucket {
 struct ioband_rule {
 	struct ioband_reserve __percpu *reserve;
 	bool			closed;	/* reserves are, see IOBAND_RESERVE_NS */
-	struct ioband_bucket	bucket[IOBAND_NR_UNITS];
+	/* not beside what every bio reads */
+	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
 	s64			closed_until;	/* dev->lock */
 	s64			since;	/* earlier arrivals: TAT knows of them */
+	s64			lent;	/* dev->lock, see ioband_lent() */
 	struct rcu_head		rcu;
 };
 
@@ -87,23 +99,23 @@ struct ioband_rule {
 struct ioband_dir {
 	struct ioband_grp	*grp;	/* whose dir[] we are in */
 
-	/*
-	 * What every bio reads.  Changes under queue_lock and dev->lock; only
-	 * the first ioband_link() of a group needs just queue_lock.
-	 */
+	/* What every bio reads; changes under dev->lock. */
 	struct ioband_rule __rcu *rule;
 	struct ioband_dir	*lim;	/* the nearest gate: us or above */
-	struct ioband_dir	*up;	/* the next one above us */
+	struct ioband_dir	*up;	/* if we are a gate: the next one above us */
+	unsigned int		gen;	/* of dev->gen that lim is of: I10 */
 
 	/* what waits: dev->lock */
 	struct ioband_ent	gate;
 	struct ioband_ent	source;
 	struct bio_list		fifo;
-	struct list_head	active;	/* in dev->active[] while fifo has bios */
-	unsigned int		held;	/* bios in fifo */
+	struct bio_list		owned;	/* v1: of owned pages, see ioband_boost() */
+	struct list_head	active;	/* in dev->active[] while bios are held */
+	unsigned int		held;	/* bios in both */
 	s64			held_since;
 	s64			held_ns;	/* total, of earlier times */
 	u64			nr_throttled;	/* bios ever held */
+	u64			nr_owed;	/* bios that passed as a debt */
 
 	/* what the bio being dispatched pays here: dev->lock */
 	struct {
@@ -128,21 +140,25 @@ struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;
 	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
-	bool			careful;	/* no fast path: zoned or offline */
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
-	struct ioband_ent	debt;	/* dev->lock: while user space is delayed */
 	s64			boosted_until;	/* dev->lock, see ioband_boost() */
 	s64			owed_until;	/* by owned bios: dev->lock to write */
 	struct ioband_share	share;
 };
 
-/* per CPU and device: bios on their way out */
+/* per device, direction and some CPUs: bios on their way out */
 struct ioband_out {
 	struct ioband_dev	*dev;
 	struct bio_list		bios;	/* dev->lock */
 	struct work_struct	work;
+};
+
+/* per zoned device: writes that wait for those before them, I11; dev->lock */
+struct ioband_lane {
+	struct bio_list		bios;
+	struct bio		*first;	/* in a fifo or on its way out; NULL for none */
 };
 
 /* per CPU and device: bios that passed the share gate without its lock */
@@ -158,10 +174,15 @@ struct ioband_dev {
 	struct request_queue	*q;
 	/* our own: a rescuer must not wait for a device above or below */
 	struct workqueue_struct	*wq;
-	struct ioband_out __percpu *out;
+	struct ioband_out	*out;	/* see ioband_out_of() */
+	struct ioband_lane	*lanes;	/* NULL if it is not zoned */
 
 	struct kref		ref;	/* one is the disk's, one each group's */
 	bool			ready;	/* all its groups are there */
+
+	/* read by all, change under the lock */
+	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
+	unsigned int		lanes_busy;	/* lanes that are */
 
 	/* who need not wait, see bypass.c: read by all, changes under the lock */
 	struct ioband_grp	*solo;	/* alone for a while: passes */
@@ -172,11 +193,12 @@ struct ioband_dev {
 	/* of what follows, and of what waits */
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	bool			dead;
-	unsigned int		zoned_out;	/* zone writes sent, not submitted */
-	struct rb_root_cached	timed;	/* gates and debts by time */
+	struct rb_root_cached	timed;	/* gates by time */
 	struct ioband_ent	top[2];
 	struct list_head	active[2];	/* dirs with a non-empty fifo */
+	s64			changed;	/* when a limit last did: nobody was due before */
 	s64			armed;	/* when the timer fires, else S64_MAX */
+	s64			slack_ns;	/* that it is set late */
 	struct hrtimer		timer;
 	struct work_struct	work;
 	struct ioband_sharer	share;
@@ -255,94 +277,90 @@ static inline bool ioband_crowded(const struct ioband_dir *gate)
 	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
 }
 
-/* {read, write, discard} x {async, sync}; reads are all sync, see the reader */
-static inline unsigned int ioband_stat_kind(blk_opf_t opf)
+/* May a bio have to wait for others in its lane?  dev->lock for a lasting answer. */
+static inline bool ioband_in_busy_lane(const struct ioband_dev *dev,
+				       const struct bio *bio)
 {
-	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
-	unsigned int sync = !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
-	unsigned int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
-
-	if (unlikely(op == (__force unsigned int)REQ_OP_DISCARD))
-		kind = BLKG_IOSTAT_DISCARD;
-	return kind * 2 + sync;
+	return unlikely(READ_ONCE(dev->lanes_busy)) && ioband_in_order(bio);
 }
 
-/*
- * While it is held a bio says here when it came and on which CPU, to go out
- * from there: nobody below has seen it yet.
- */
-static inline void ioband_stamp(struct bio *bio, s64 now, unsigned int cpu)
+/* Have gates come or gone since a group found its own?  I10 */
+static inline bool ioband_is_stale(const struct ioband_dir *dir)
 {
-	bio->issue_time_ns = now;
-	bio->bi_iocost_cost = cpu;
+	const struct ioband_grp *grp = dir->grp;
+
+	/* pairs with ioband_link() */
+	return smp_load_acquire(&dir->gen) != READ_ONCE(grp->dev->gen[dir - grp->dir]);
 }
 
-static inline void ioband_unstamp(struct bio *bio)
+/* The first of the bios that a group has held is of one of its two lists. */
+static inline struct bio_list *ioband_first_list(struct ioband_dir *dir)
 {
-	bio->bi_iocost_cost = 0;
-}
+	struct bio *fifo = bio_list_peek(&dir->fifo), *owned = bio_list_peek(&dir->owned);
 
-static inline unsigned int ioband_cpu(const struct bio *bio)
-{
-	return bio->bi_iocost_cost;
-}
-
-static inline s64 ioband_arrival(const struct bio *bio)
-{
-	return bio->issue_time_ns;
-}
-
-/* Writes to a zone must stay in order, until they are submitted. */
-static inline bool ioband_in_order(const struct bio *bio)
-{
-	return bdev_is_zoned(bio->bi_bdev) && op_is_write(bio->bi_opf);
-}
-
-/**
- * ioband_units - what a bio counts for
- * @bio:	the bio
- * @unit:	bytes or I/Os
- *
- * Bytes count once for a bio, however it is split, I/Os for each piece.
- *
- * Return: units, 0 if this limit does not concern @bio.
- */
-static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
-{
-	if (unit == IOBAND_IOS)
-		return 1;
-	if (bio_flagged(bio, BIO_BPS_THROTTLED))
-		return 0;
-	/* no data moves: count the command as a sector, as mainline does */
-	if (bio_op(bio) == REQ_OP_DISCARD)
-		return SECTOR_SIZE;
-	return bio->bi_iter.bi_size;
+	if (!fifo || !owned)
+		return fifo ? &dir->fifo : &dir->owned;
+	/* the rest of a split goes first */
+	if (bio_flagged(fifo, BIO_BPS_THROTTLED))
+		return &dir->fifo;
+	return bio_flagged(owned, BIO_BPS_THROTTLED) ||
+	       ioband_arrival(owned) < ioband_arrival(fifo) ? &dir->owned : &dir->fifo;
 }
 
 /* charge.c */
+enum ioband_terms {
+	IOBAND_TERMS_NOW,	/* there is enough, or nothing is paid */
+	IOBAND_TERMS_BOUNDED,	/* a debt, of IOBAND_DEBT_MAX_NS at most */
+	IOBAND_TERMS_DEBT,	/* a debt */
+};
+
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
+bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
+		     enum ioband_terms terms);
+bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now);
+bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
+			struct bio *bio, s64 now);
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
-void ioband_owe(struct ioband_grp *grp, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
-s64 ioband_bio_share(struct ioband_dir *gate, struct bio *bio);
-s64 ioband_debt_end(struct ioband_grp *grp);
-s64 ioband_dir_debt_end(struct ioband_dir *dir);
+u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 bool ioband_is_crowded(struct ioband_dir *dir);
 void ioband_reopen(struct ioband_dir *dir, s64 now);
 
+/* debt.c */
+s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
+s64 ioband_grp_debt_ns(struct ioband_grp *grp);
+bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
+			  struct ioband_dir *asks);
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
+		struct ioband_dir *asks);
+bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
+		 struct ioband_dir *asks);
+
 /* admit.c */
+void ioband_trace_admit(struct bio *bio, bool debt);
+
+/* decide.c */
 bool ioband_must_pass(struct bio *bio);
+bool ioband_judge(struct bio *bio, bool in_lane);
+
+/* lane.c */
+int ioband_lanes_init(struct ioband_dev *dev);
+void ioband_lanes_drain(struct ioband_dev *dev, struct bio_list *bios);
+struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio);
+bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio);
+void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);
+struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane);
 
 /* queue.c */
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
-struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due);
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
+			unsigned int *budget);
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
-void ioband_undrain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
+struct bio *ioband_pop(struct ioband_dir *dir, struct bio_list *list, s64 now);
 void ioband_attach(struct ioband_dir *dir, s64 now);
-void ioband_detach(struct ioband_dir *dir);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
 void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
@@ -352,8 +370,7 @@ struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
 void ioband_kick(struct ioband_dev *dev, s64 now);
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
-void ioband_delay(struct ioband_grp *grp, s64 cost, s64 now);
-void ioband_removed(struct ioband_grp *grp);
+int ioband_dispatch_init(void);
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
 void ioband_dev_get(struct ioband_dev *dev);
@@ -365,8 +382,8 @@ void ioband_rule_free(struct ioband_rule *rule);
 void ioband_set_limits(struct ioband_grp *grp, int rw,
 		       const u64 limit[IOBAND_NR_UNITS],
 		       struct ioband_rule **spare);
-void ioband_link(struct ioband_grp *grp, int rw);
-void ioband_link_removed(struct ioband_grp *grp);
+void ioband_relink(struct ioband_dir *dir, s64 now);
+void ioband_removed(struct ioband_grp *grp);
 
 /* policy.c */
 int ioband_activate(struct gendisk *disk);
@@ -376,6 +393,7 @@ void ioband_activated(struct gendisk *disk);
 int ioband_own_pages(struct blkcg *blkcg);
 bool ioband_is_owned(struct bio *bio);
 bool ioband_may_be_awaited(struct bio *bio);
+bool ioband_may_be_boosted(struct bio *bio);
 
 /* files.c */
 int ioband_parse_u64(const char *str, u64 *val);

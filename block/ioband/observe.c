@@ -5,6 +5,7 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 
 #include "../blk-mq.h"
 #include "ioband.h"
@@ -21,7 +22,7 @@ static void ioband_observe_bdp(struct ioband_sharer *sh, u64 least, s64 now)
 	if (++sh->bdp_nr < IOBAND_BDP_NR || elapsed < 2 * sh->latency)
 		return;
 	sh->bdp = max(div64_u64(sh->bdp_sum << 10, max(elapsed, 1)),
-		      sh->bdp - sh->bdp / 50);
+		      sh->bdp - div_u64(sh->bdp, 50));
 	sh->bdp_sum = 0;
 	sh->bdp_nr = 0;
 	sh->bdp_start = now;

@@ -18,18 +18,19 @@
  *	    |
  *	admit.c		enough at every gate, and nobody waits there: go on
  *	    |		else
+ *	decide.c	whose limits bind who asks for it?  debt.c: it goes, and is owed
+ *	    |		else
  *	queue.c		wait in the group's fifo; gates take the groups below
  *	    |		them in turn
- *	dispatch.c	a timer, set to when the first may go; submitted from the
- *	    |		CPU it came from
+ *	dispatch.c	a timer, set to when the first may go; submitted by a worker
+ *	    |		near the CPU it came from
  *	share.c		where weights are set: wait while the device has enough
  *	    |		to do; the group with the least of its share goes first
  *	complete.c, observe.c
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
- * and no lock, so nothing but its group waits for it.  Those that others would
- * wait for (metadata, swap, writeback that somebody waits for) pass at once, and
- * the group owes.
+ * and no lock, so nothing but its group waits for it.  Metadata and swap pass at
+ * once, and the group owes; so does writeback that others wait for, within bounds.
  *
  * Example, default hierarchy: A has wbps=2097152, its children B and C write as
  * much as they can, C has wbps=1572864.  Gates are A and C.  B's bios wait at A,
@@ -42,16 +43,16 @@
  *
  * Lifetimes.  A device's ioband_dev comes with its first rule, or its first bio under
  * weights, and goes with the disk and the last of its groups.  Groups are blkg policy
- * data.  A removed group keeps its rule for the bios that it still has waiting, which
- * keep it alive (I2).
+ * data.  What a removed group still has waiting keeps it alive (I2), under the limits of
+ * the groups above.
  *
  * Not goals: scheduling inside the device, latency targets, a hierarchy of our
  * own, user space helpers.
  */
 #include <linux/blkdev.h>
 #include <linux/init.h>
-#include <linux/kstrtox.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "ioband.h"
 
@@ -60,25 +61,58 @@
 
 DEFINE_STATIC_KEY_FALSE(ioband_key);
 
-static bool ioband_on __ro_after_init = true;
+/* each has what is before it, and more */
+enum ioband_mode {
+	IOBAND_OFF,
+	IOBAND_LIMITS,
+	IOBAND_ON,
+};
+
+static enum ioband_mode ioband_mode __ro_after_init =
+	IS_ENABLED(CONFIG_BLK_CGROUP_IOBAND_DEFAULT_ON) ? IOBAND_ON :
+	IS_ENABLED(CONFIG_BLK_CGROUP_IOBAND_DEFAULT_LIMITS) ? IOBAND_LIMITS :
+	IOBAND_OFF;
 /* of its own: kmalloc() would take nearly twice as much */
 static struct kmem_cache *ioband_grps __ro_after_init;
 
 static int __init ioband_setup(char *str)
 {
-	return !kstrtobool(str, &ioband_on);
+	static const char * const names[] __initconst = {
+		[IOBAND_OFF]	= "off",
+		[IOBAND_LIMITS]	= "limits",
+		[IOBAND_ON]	= "on",
+	};
+	int mode = match_string(names, ARRAY_SIZE(names), str);
+
+	if (mode < 0)
+		pr_warn("ioband=%s is none of off, limits and on; it is %s\n",
+			str, names[ioband_mode]);
+	else
+		ioband_mode = mode;
+	return 1;
 }
 __setup("ioband=", ioband_setup);
 
 /**
- * ioband_owns_files - who registers the files that two controllers have?
+ * ioband_owns_limits - who registers the files of limits?
  *
  * Context: from initcalls on.
- * Return: true unless booted with ioband=off.
+ * Return: true if ioband does, false if blk-throttle may.
  */
-bool ioband_owns_files(void)
+bool ioband_owns_limits(void)
 {
-	return ioband_on;
+	return ioband_mode >= IOBAND_LIMITS;
+}
+
+/**
+ * ioband_owns_weights - who registers the files of weights?
+ *
+ * Context: from initcalls on.
+ * Return: true if ioband does, false if iocost may.
+ */
+bool ioband_owns_weights(void)
+{
+	return ioband_mode >= IOBAND_ON;
 }
 
 static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
@@ -88,6 +122,7 @@ static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
 	dir->gate.ready = RB_ROOT_CACHED;
 	dir->source.kind = IOBAND_SOURCE;
 	bio_list_init(&dir->fifo);
+	bio_list_init(&dir->owned);
 	INIT_LIST_HEAD(&dir->active);
 	dir->limit[IOBAND_BYTES] = U64_MAX;
 	dir->limit[IOBAND_IOS] = U64_MAX;
@@ -114,7 +149,6 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 	}
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
-	grp->debt.kind = IOBAND_DEBT;
 	return &grp->pd;
 }
 
@@ -123,7 +157,6 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 	struct request_queue *q = pd_to_blkg(pd)->q;
 	struct ioband_grp *grp = pd_to_grp(pd);
 
-	grp->careful = blk_queue_is_zoned(q);
 	ioband_weight_init(grp);
 	ioband_dev_get(q->ioband);
 	/* pairs with ioband_is_ready() */
@@ -132,8 +165,6 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 
 static void ioband_pd_online(struct blkg_policy_data *pd)
 {
-	for (int rw = READ; rw <= WRITE; rw++)
-		ioband_link(pd_to_grp(pd), rw);
 	ioband_weight_online(pd_to_grp(pd));
 }
 
@@ -196,7 +227,8 @@ int ioband_activate(struct gendisk *disk)
 	if (test_bit(GD_DEAD, &disk->state))
 		return -ENODEV;
 	if (q->ioband)
-		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -EOPNOTSUPP;
+		/* else the queue's previous disk, whose that is, has not gone yet */
+		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -ENODEV;
 
 	dev = ioband_dev_alloc(disk);
 	if (!dev)
@@ -245,9 +277,19 @@ void ioband_exit_disk(struct gendisk *disk)
 
 static int __init ioband_init(void)
 {
-	if (!ioband_on)
+	int ret;
+
+	if (!ioband_owns_limits())
 		return 0;
 	ioband_grps = KMEM_CACHE(ioband_grp, SLAB_PANIC);
-	return blkcg_policy_register(&blkcg_policy_ioband);
+	ret = ioband_dispatch_init();
+	if (ret)
+		return ret;
+	ret = blkcg_policy_register(&blkcg_policy_ioband);
+	if (ret || !ioband_owns_weights())
+		return ret;
+	return cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_weight_files) ?:
+	       cgroup_add_legacy_cftypes(&io_cgrp_subsys,
+					 ioband_legacy_weight_files);
 }
 module_init(ioband_init);

@@ -12,8 +12,11 @@
  *
  * Siblings that wait for the same gate take turns by start-time fair queueing:
  * the one with the least start tag goes and its tag advances by what it used of
- * the gate's time.  A newcomer starts at the tag of the last that went, so that
+ * the gate, in bytes.  A newcomer starts at the tag of the last that went, so that
  * a deep queue cannot keep a shallow one out.
+ *
+ * Gates come and go under load, and then those who wait below them are not looked for:
+ * whoever is next anyway finds its way anew before it goes, see I10.
  */
 #include "ioband.h"
 
@@ -41,14 +44,6 @@ static bool ioband_before(struct rb_node *a, const struct rb_node *b)
 {
 	return (s64)(rb_entry(a, struct ioband_ent, node)->key -
 		     rb_entry(b, struct ioband_ent, node)->key) < 0;
-}
-
-/* The bio that goes next from @ent, if any. */
-static struct bio *ioband_head(struct ioband_ent *ent)
-{
-	while (ent && ent->kind != IOBAND_SOURCE)
-		ent = ioband_first(&ent->ready);
-	return ent ? bio_list_peek(&ent_to_source(ent)->fifo) : NULL;
 }
 
 static void ioband_remove(struct ioband_dev *dev, struct ioband_ent *ent)
@@ -115,6 +110,44 @@ static void ioband_serve(struct ioband_ent *gate)
 	}
 }
 
+static struct bio *ioband_ent_head(struct ioband_ent *ent)
+{
+	struct ioband_ent *first;
+
+	if (ent->kind == IOBAND_SOURCE)
+		return bio_list_peek(ioband_first_list(ent_to_source(ent)));
+	first = ioband_first(&ent->ready);
+	return first ? first->head : NULL;
+}
+
+/* Put one entity where it belongs.  Returns true if that may concern its parent. */
+static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
+{
+	struct ioband_ent *parent = ent->parent;
+	struct ioband_ent *first = ioband_first(&parent->ready);
+	s64 when = now;
+
+	ioband_remove(dev, ent);
+	ent->head = ioband_ent_head(ent);
+	if (ent->kind == IOBAND_GATE) {
+		if (ent->head)
+			when = ioband_bio_when(ent_to_gate(ent), ent->head);
+		else
+			/* stale tags are to give nobody an advantage */
+			ent->vtime = ent->vlast;
+	}
+	if (ent->head && when <= now) {
+		ioband_ready(ent);
+	} else if (ent->head) {
+		if (ioband_bio_saves(ent_to_gate(ent), ent->head))
+			ioband_serve(ent);
+		ioband_time(dev, ent, when);
+	}
+	/* those above look at the head only */
+	return first == ent || ioband_first(&parent->ready) != first ||
+	       parent->state == IOBAND_IDLE;
+}
+
 /**
  * ioband_place - put an entity, and those above, where they belong
  * @dev:	the device
@@ -126,53 +159,31 @@ static void ioband_serve(struct ioband_ent *gate)
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 {
 	lockdep_assert_held(&dev->lock);
-
-	while (ent->kind != IOBAND_TOP) {
-		struct ioband_ent *parent = ent->parent;
-		struct ioband_ent *first = ioband_first(&parent->ready);
-		struct bio *bio;
-		s64 when = now;
-
-		ioband_remove(dev, ent);
-		bio = ioband_head(ent);
-		if (bio && ent->kind == IOBAND_GATE)
-			when = ioband_bio_when(ent_to_gate(ent), bio);
-		/* nobody is left to be ahead of */
-		if (!bio && ent->kind == IOBAND_GATE)
-			ent->vtime = ent->vlast;
-		if (bio && when <= now) {
-			ioband_ready(ent);
-		} else if (bio) {
-			if (ioband_bio_saves(ent_to_gate(ent), bio))
-				ioband_serve(ent);
-			ioband_time(dev, ent, when);
-		}
-
-		/* those above look at the head only */
-		if (first != ent && ioband_first(&parent->ready) == first &&
-		    parent->state != IOBAND_IDLE)
-			break;
-		ent = parent;
-	}
+	while (ent->kind != IOBAND_TOP && ioband_place_one(dev, ent, now))
+		ent = ent->parent;
 }
 
-static struct ioband_ent *ioband_adopt(struct ioband_ent *ent,
-				       struct ioband_ent *parent)
+static struct ioband_ent *ioband_adopt(struct ioband_dev *dev, struct ioband_ent *ent,
+				       struct ioband_ent *parent, s64 now)
 {
-	/* tags count the time of one parent at one rate */
-	if (ent->parent != parent || ent->tag_epoch != parent->epoch)
+	struct ioband_ent *old = ent->parent;
+
+	/* tags are those of one parent */
+	if (old != parent) {
+		if (old) {
+			ioband_remove(dev, ent);
+			ioband_place(dev, old, now);
+		}
 		ent->tag = parent->vtime;
-	ent->parent = parent;
-	ent->tag_epoch = parent->epoch;
+		ent->parent = parent;
+	}
 	return parent;
 }
 
 /**
- * ioband_attach - let a group's held bios take part
+ * ioband_attach - let a group's held bios wait at the gates there are now
  * @dir:	the group and direction
  * @now:	ns
- *
- * Finds the way up through the gates there are now.
  *
  * Context: dev->lock held.
  */
@@ -183,27 +194,11 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	struct ioband_dir *gate;
 
 	for (gate = dir->lim; gate; gate = gate->up)
-		ent = ioband_adopt(ent, &gate->gate);
-	ioband_adopt(ent, &dev->top[ioband_rw(dir)]);
-	ioband_place(dev, &dir->source, now);
-}
-
-/**
- * ioband_detach - take a group's held bios, and the gates above, out of the trees
- * @dir:	the group and direction, with held bios
- *
- * Who else is below those gates gets them back with the next ioband_attach() from
- * below them: the caller detaches all that it is about to change, then attaches
- * them again.
- *
- * Context: dev->lock held.
- */
-void ioband_detach(struct ioband_dir *dir)
-{
-	struct ioband_ent *ent = &dir->source;
-
-	for (; ent->kind != IOBAND_TOP; ent = ent->parent)
-		ioband_remove(dir->grp->dev, ent);
+		ent = ioband_adopt(dev, ent, &gate->gate, now);
+	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
+	/* each of them may have moved */
+	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)
+		ioband_place_one(dev, ent, now);
 }
 
 /**
@@ -220,18 +215,24 @@ void ioband_detach(struct ioband_dir *dir)
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	struct ioband_dev *dev = dir->grp->dev;
+	struct bio_list *list = &dir->fifo;
 	bool first = !dir->held++;
 
+	/* it has paid and will not be sent again: it must not fail for want of a tag */
+	bio->bi_opf &= ~REQ_NOWAIT;
+	ioband_lane_begin(dev, bio);
 	dir->nr_throttled++;
+	if (ioband_may_be_boosted(bio))
+		list = &dir->owned;
 	if (bio_flagged(bio, BIO_BPS_THROTTLED))
-		bio_list_add_head(&dir->fifo, bio);
+		bio_list_add_head(list, bio);
 	else
-		bio_list_add(&dir->fifo, bio);
+		bio_list_add(list, bio);
 	if (first) {
 		dir->held_since = now;
 		list_add_tail(&dir->active, &dev->active[ioband_rw(dir)]);
 		ioband_attach(dir, now);
-	} else if (bio == bio_list_peek(&dir->fifo)) {
+	} else if (bio == ioband_ent_head(&dir->source)) {
 		ioband_place(dev, &dir->source, now);
 	} else {
 		return;
@@ -255,29 +256,27 @@ static void ioband_unheld(struct ioband_dir *dir, s64 now)
  */
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 {
-	ioband_detach(dir);
 	bio_list_merge_init(bios, &dir->fifo);
+	bio_list_merge_init(bios, &dir->owned);
 	dir->held = 0;
 	ioband_unheld(dir, now);
+	ioband_place(dir->grp->dev, &dir->source, now);
 }
 
 /**
- * ioband_undrain - give back some of what ioband_drain() took
- * @dir:	the group and direction, drained
- * @bios:	in their order; empty afterwards
+ * ioband_pop - take one bio of a group
+ * @dir:	the group and direction
+ * @list:	one of its two lists, with held bios
  * @now:	ns
  *
- * Context: dev->lock held.
+ * Context: dev->lock held; the caller places @dir->source afterwards.
+ * Return: the bio.
  */
-void ioband_undrain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
+struct bio *ioband_pop(struct ioband_dir *dir, struct bio_list *list, s64 now)
 {
-	if (bio_list_empty(bios))
-		return;
-	dir->held = bio_list_size(bios);
-	dir->held_since = now;
-	bio_list_merge_init(&dir->fifo, bios);
-	list_add_tail(&dir->active, &dir->grp->dev->active[ioband_rw(dir)]);
-	ioband_attach(dir, now);
+	if (!--dir->held)
+		ioband_unheld(dir, now);
+	return bio_list_pop(list);
 }
 
 /* Advance the start tags from a source up to the top by what @bio uses. */
@@ -291,12 +290,31 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 		ent->last_due = due;
 		parent->vtime = ent->tag;
 		if (parent->kind == IOBAND_GATE)
-			ent->tag += ioband_bio_share(ent_to_gate(parent), bio);
+			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio);
 		else
 			ent->tag++;
 		if ((s64)(ent->tag - parent->vlast) > 0)
 			parent->vlast = ent->tag;
 	}
+}
+
+/* Who goes next, if anybody may, after finding its gates anew. */
+static struct ioband_dir *ioband_next_dir(struct ioband_dev *dev, int rw, s64 now,
+					  unsigned int *budget)
+{
+	struct ioband_ent *ent;
+	struct ioband_dir *dir;
+
+	while (*budget && (ent = ioband_first(&dev->top[rw].ready))) {
+		while (ent->kind == IOBAND_GATE)
+			ent = ioband_first(&ent->ready);
+		dir = ent_to_source(ent);
+		if (!ioband_is_stale(dir))
+			return dir;
+		ioband_relink(dir, now);
+		(*budget)--;
+	}
+	return NULL;
 }
 
 /**
@@ -305,24 +323,21 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
  * @rw:		READ or WRITE
  * @now:	ns
  * @due:	set to when that bio was due, ns
+ * @budget:	how many groups may be looked at; becomes what is left of it
  *
  * Context: dev->lock held.
  * Return: a bio that has paid at all its gates, or NULL.
  */
-struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due)
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
+			unsigned int *budget)
 {
-	for (;;) {
-		struct ioband_ent *ent = ioband_first(&dev->top[rw].ready);
-		struct ioband_dir *dir;
-		struct bio *bio;
+	struct ioband_dir *dir;
 
-		if (!ent)
-			return NULL;
-		while (ent->kind == IOBAND_GATE)
-			ent = ioband_first(&ent->ready);
-		dir = ent_to_source(ent);
-		bio = bio_list_peek(&dir->fifo);
+	while ((dir = ioband_next_dir(dev, rw, now, budget))) {
+		struct ioband_ent *ent = &dir->source;
+		struct bio *bio = ent->head;
 
+		(*budget)--;
 		/* debts and the fast path may have been here meanwhile */
 		*due = ioband_due(dir, bio, now);
 		if (*due > now || !ioband_pay(dir, bio, *due)) {
@@ -330,12 +345,11 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due)
 			continue;
 		}
 		ioband_advance(dev, ent, bio, *due);
-		bio_list_pop(&dir->fifo);
-		if (!--dir->held)
-			ioband_unheld(dir, now);
+		ioband_pop(dir, ioband_first_list(dir), now);
 		ioband_place(dev, ent, now);
 		return bio;
 	}
+	return NULL;
 }
 
 /**

@@ -60,6 +60,13 @@
  * larger than what is left of the burst they stay closed for as long.
  */
 #define IOBAND_RESERVE_NS	(100 * NSEC_PER_USEC)
+/*
+ * A limit is overdrawn by this much time of its rate at most for I/O that is not
+ * held because somebody else waits for it.
+ */
+#define IOBAND_DEBT_MAX_NS	NSEC_PER_SEC
+/* One part in so many of a rate can be spent by those whom the limit does not bind. */
+#define IOBAND_LEND_PART	2
 
 /**
  * struct ioband_rate - one limit, ready to calculate with
@@ -126,6 +133,21 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 }
 
 /**
+ * ioband_discard_bytes - what a discard counts for
+ * @bytes:	that it discards
+ *
+ * A small discard keeps a disk about as busy as a write of its size.  A large one does
+ * not, and still is not free: a group that discards in a loop gets no more of the disk
+ * than its limit is worth.
+ *
+ * Return: all of the first 4 KiB, or a 256th of it all if that is more.
+ */
+static inline u32 ioband_discard_bytes(u32 bytes)
+{
+	return min(bytes, max_t(u32, SZ_4K, bytes / 256));
+}
+
+/**
  * ioband_when - when may an I/O leave?
  * @tat:	the limit's theoretical arrival time, ns
  * @arrival:	when the I/O arrived, ns
@@ -146,8 +168,7 @@ static inline s64 ioband_when(s64 tat, s64 arrival, s64 cost, s64 burst)
  * @cost:	what it costs, ns
  * @burst:	the limit's burst, ns
  *
- * Also for an I/O that leaves before its time: the TAT then runs ahead and the
- * next ones wait the longer.
+ * For an I/O that leaves before its time see ioband_charge_early().
  *
  * Return: the new TAT, at most IOBAND_TIME_MAX.
  */
@@ -156,6 +177,99 @@ static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 	s64 base = max(tat, now - max(cost - burst, 0));
 
 	return base > IOBAND_TIME_MAX - cost ? IOBAND_TIME_MAX : base + cost;
+}
+
+/**
+ * ioband_debt - how long until a limit lets an I/O of no size go
+ * @tat:	the limit's theoretical arrival time, ns
+ * @now:	ns
+ * @burst:	the limit's burst, ns
+ *
+ * Return: ns, 0 if it does at once.
+ */
+static inline s64 ioband_debt(s64 tat, s64 now, s64 burst)
+{
+	return max(tat - burst - now, 0);
+}
+
+/**
+ * ioband_charge_early - the TAT once an I/O has left before its time
+ * @tat:	the TAT before, ns
+ * @now:	when it leaves, ns
+ * @cost:	what it costs, ns
+ *
+ * The TAT then runs ahead and the next ones wait the longer.  Unlike one that has
+ * waited the I/O has earned nothing beyond the burst.
+ *
+ * Return: the new TAT, at most IOBAND_TIME_MAX.
+ */
+static inline s64 ioband_charge_early(s64 tat, s64 now, s64 cost)
+{
+	s64 base = max(tat, now);
+
+	return base > IOBAND_TIME_MAX - cost ? IOBAND_TIME_MAX : base + cost;
+}
+
+/**
+ * ioband_may_owe - may an I/O leave before its time and be paid for later?
+ * @tat:	the limit's theoretical arrival time, ns
+ * @now:	ns
+ * @cost:	what the I/O costs, ns
+ * @burst:	the limit's burst, ns
+ *
+ * Return: true if the debt would be no more than IOBAND_DEBT_MAX_NS.
+ */
+static inline bool ioband_may_owe(s64 tat, s64 now, s64 cost, s64 burst)
+{
+	return ioband_debt(ioband_charge_early(tat, now, cost), now, burst) <=
+	       IOBAND_DEBT_MAX_NS;
+}
+
+/**
+ * ioband_charge_debt - as ioband_charge_early(), but add no debt beyond the bound
+ * @tat:	the TAT before, ns
+ * @now:	when the I/O leaves, ns
+ * @cost:	what it costs, ns
+ * @burst:	the limit's burst, ns
+ *
+ * Return: the new TAT; IOBAND_DEBT_MAX_NS beyond the burst at most, or @tat if that is
+ *	   later.
+ */
+static inline s64 ioband_charge_debt(s64 tat, s64 now, s64 cost, s64 burst)
+{
+	s64 most = max(tat, now + IOBAND_DEBT_MAX_NS + burst);
+
+	return min(ioband_charge_early(tat, now, cost), most);
+}
+
+/**
+ * ioband_lent - until when nothing more is lent, once an I/O has been
+ * @lent:	the same before, ns
+ * @now:	ns
+ * @cost:	what the I/O costs, ns
+ *
+ * Return: ns; IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS after @now at most.
+ */
+static inline s64 ioband_lent(s64 lent, s64 now, s64 cost)
+{
+	s64 most = now + IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS;
+
+	return min(max(lent, now) + IOBAND_LEND_PART * min(cost, IOBAND_DEBT_MAX_NS), most);
+}
+
+/**
+ * ioband_may_lend - is there room for an I/O in what is lent?
+ * @lent:	see ioband_lent()
+ * @now:	ns
+ * @cost:	what the I/O costs, ns
+ *
+ * Return: true if so.
+ */
+static inline bool ioband_may_lend(s64 lent, s64 now, s64 cost)
+{
+	return cost <= IOBAND_DEBT_MAX_NS &&
+	       max(lent, now) + IOBAND_LEND_PART * cost <=
+	       now + IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS;
 }
 
 /* @ns * @from / @to, saturating at +-IOBAND_TIME_MAX */

@@ -50,7 +50,7 @@ static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
 void ioband_want(struct gendisk *disk)
 {
 	if (!atomic_read(&ioband_nr_weights) || disk->queue->ioband ||
-	    READ_ONCE(ioband_wanted) ||
+	    blk_queue_is_zoned(disk->queue) || READ_ONCE(ioband_wanted) ||
 	    time_before(jiffies, READ_ONCE(ioband_want_after)))
 		return;
 	/* a path below another disk fails over without waiting for anybody */

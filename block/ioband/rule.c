@@ -52,99 +52,56 @@ static void ioband_rule_free_rcu(struct rcu_head *rcu)
 	ioband_rule_free(container_of(rcu, struct ioband_rule, rcu));
 }
 
-static void __ioband_link(struct ioband_grp *grp, int rw)
-{
-	struct ioband_dir *dir = &grp->dir[rw], *up = NULL;
-
-	while (!up && (grp = ioband_parent(grp)))
-		if (rcu_access_pointer(grp->dir[rw].rule))
-			up = &grp->dir[rw];
-	WRITE_ONCE(dir->up, up);
-	/* pairs with __ioband_bio(): who finds a gate finds the group set up */
-	smp_store_release(&dir->lim, rcu_access_pointer(dir->rule) ? dir : up);
-}
-
-/**
- * ioband_link - find the gates of a group
- * @grp:	the group
- * @rw:		READ or WRITE
- *
- * Context: queue_lock held.
+/*
+ * Find the gates on the way up from a group.  The walk is as long as the cgroup is deep;
+ * limits are refused below IOBAND_MAX_LEVEL.
  */
-void ioband_link(struct ioband_grp *grp, int rw)
+static void ioband_link(struct ioband_dir *dir)
 {
-	lockdep_assert_held(&grp->dev->q->queue_lock);
-	__ioband_link(grp, rw);
+	struct ioband_dir *first = NULL, *below = NULL;
+	int rw = dir - dir->grp->dir;
+
+	for (struct ioband_grp *grp = dir->grp; grp; grp = ioband_parent(grp)) {
+		struct ioband_dir *gate = &grp->dir[rw];
+
+		if (!ioband_gate_rule(gate))
+			continue;
+		if (below)
+			WRITE_ONCE(below->up, gate);
+		else
+			first = gate;
+		below = gate;
+	}
+	if (below)
+		WRITE_ONCE(below->up, NULL);
+	WRITE_ONCE(dir->lim, first);
+	/* pairs with ioband_is_stale(): who finds it current finds the gates */
+	smp_store_release(&dir->gen, dir->grp->dev->gen[rw]);
 }
 
 /**
- * ioband_link_removed - find the gates of a removed group that still has bios
- * @grp:	the group
- *
- * The walk over descendants in ioband_relink() does not meet it any more.
+ * ioband_relink - have a group know its gates if any have come or gone, I10
+ * @dir:	the group and direction
+ * @now:	ns
  *
  * Context: dev->lock held.
  */
-void ioband_link_removed(struct ioband_grp *grp)
+void ioband_relink(struct ioband_dir *dir, s64 now)
 {
-	lockdep_assert_held(&grp->dev->lock);
-	for (; grp && grp->offline; grp = ioband_parent(grp))
-		for (int rw = READ; rw <= WRITE; rw++)
-			__ioband_link(grp, rw);
-}
-
-static bool ioband_is_below(struct ioband_grp *grp, struct ioband_grp *top)
-{
-	while (grp && grp != top)
-		grp = ioband_parent(grp);
-	return grp;
-}
-
-/* A gate has come or gone: all who pass it find their way anew. */
-static void ioband_relink(struct ioband_grp *grp, int rw)
-{
-	struct cgroup_subsys_state *pos;
-	struct ioband_dir *dir;
-	struct blkcg_gq *blkg;
-
-	ioband_link(grp, rw);
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+	lockdep_assert_held(&dir->grp->dev->lock);
+	if (!ioband_is_stale(dir))
 		return;
-	scoped_guard(rcu) {
-		blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(&grp->pd))
-			if (blkg_to_grp(blkg))
-				ioband_link(blkg_to_grp(blkg), rw);
-	}
-	list_for_each_entry(dir, &grp->dev->active[rw], active)
-		ioband_link_removed(dir->grp);
+	ioband_link(dir);
+	if (dir->held)
+		ioband_attach(dir, now);
 }
 
-/*
- * Take who waits at a gate or below it out of the trees.  Returns when the first
- * of those whose turn is next arrived, S64_MAX if nobody waits.
- */
-static s64 ioband_pull(struct ioband_grp *grp, int rw)
+/* A gate has come or gone: see I10.  No group has gen 0 once there was one. */
+static void ioband_gates_changed(struct ioband_dev *dev, int rw)
 {
-	struct ioband_dir *dir;
-	s64 arrival = S64_MAX;
+	unsigned int gen = dev->gen[rw] + 1;
 
-	list_for_each_entry(dir, &grp->dev->active[rw], active) {
-		if (!ioband_is_below(dir->grp, grp))
-			continue;
-		ioband_detach(dir);
-		arrival = min(arrival, ioband_arrival(bio_list_peek(&dir->fifo)));
-	}
-	return arrival;
-}
-
-static void ioband_push(struct ioband_grp *grp, int rw, s64 now)
-{
-	struct ioband_dir *dir;
-
-	list_for_each_entry(dir, &grp->dev->active[rw], active)
-		if (ioband_is_below(dir->grp, grp))
-			ioband_attach(dir, now);
-	ioband_kick(grp->dev, now);
+	WRITE_ONCE(dev->gen[rw], gen ?: 1);
 }
 
 /* Take over what was earned or is owed under the old rule, I4. */
@@ -185,6 +142,23 @@ static void ioband_rule_init(struct ioband_rule *rule,
 	rule->since = now;
 }
 
+/* Exchange a rule.  Who waits below is looked at when its turn comes. */
+static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64 now)
+{
+	struct ioband_rule *old = ioband_gate_rule(dir);
+	struct ioband_dev *dev = dir->grp->dev;
+
+	rcu_assign_pointer(dir->rule, new);
+	dev->changed = now;
+	if (!old != !new)
+		ioband_gates_changed(dev, dir - dir->grp->dir);
+	if (dir->gate.head)
+		ioband_place(dev, &dir->gate, now);
+	ioband_kick(dev, now);
+	if (old)
+		call_rcu(&old->rcu, ioband_rule_free_rcu);
+}
+
 /**
  * ioband_set_limits - change the limits of a group in one direction
  * @grp:	the group
@@ -202,7 +176,7 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 {
 	struct ioband_dir *dir = &grp->dir[rw];
 	struct ioband_rule *old, *new = NULL;
-	s64 now, arrival;
+	s64 now;
 
 	lockdep_assert_held(&grp->dev->q->queue_lock);
 	if (!memcmp(dir->limit, limit, sizeof(dir->limit)))
@@ -210,22 +184,41 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	now = ktime_get_ns();
-	arrival = ioband_pull(grp, rw);
 	old = ioband_gate_rule(dir);
 	if (limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX) {
+		struct bio *head = dir->gate.head;
+
 		swap(new, *spare);
 		ioband_rule_init(new, limit, now);
+		new->lent = old ? old->lent : now;
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			ioband_inherit(new, old, unit, arrival, now);
+			ioband_inherit(new, old, unit,
+				       head ? ioband_arrival(head) : S64_MAX, now);
 	}
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		WRITE_ONCE(dir->limit[unit], limit[unit]);
+	ioband_set_rule(dir, new, now);
+}
 
-	rcu_assign_pointer(dir->rule, new);
-	dir->gate.epoch++;
-	if (!old != !new)
-		ioband_relink(grp, rw);
-	ioband_push(grp, rw, now);
-	if (old)
-		call_rcu(&old->rcu, ioband_rule_free_rcu);
+/**
+ * ioband_removed - a group goes offline
+ * @grp:	the group
+ *
+ * Its limits go with it, since nobody could change them any more.  What it has held
+ * comes under the limits of the groups above.
+ *
+ * Context: any; takes dev->lock.
+ */
+void ioband_removed(struct ioband_grp *grp)
+{
+	s64 now;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	now = ktime_get_ns();
+	grp->offline = true;
+	for (int rw = READ; rw <= WRITE; rw++)
+		if (ioband_gate_rule(&grp->dir[rw]))
+			ioband_set_rule(&grp->dir[rw], NULL, now);
+	ioband_weight_offline(grp);
+	ioband_share_removed(grp);
 }

@@ -324,9 +324,6 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 	struct ioband_dev *dev = grp->dev;
 	bool must_pass;
 
-	if (bdev_is_zoned(bio->bi_bdev))
-		return false;
-
 	must_pass = ioband_must_pass(bio);
 	/* who polls does not have to; who stops to would keep its place */
 	if (bio->bi_opf & REQ_POLLED)

@@ -206,8 +206,7 @@ void ioband_share_begin(void);
 void ioband_want(struct gendisk *disk);
 
 /* weight_file.c */
-ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
-			    size_t nbytes, loff_t off);
-int ioband_weight_show(struct seq_file *sf, void *v);
+extern struct cftype ioband_weight_files[];
+extern struct cftype ioband_legacy_weight_files[];
 
 #endif /* IOBAND_SHARER_H */

@@ -9,9 +9,9 @@
 
 #include "ioband.h"
 
-/* ns with at least one bio held, and bios ever held, in both directions */
+/* ns with at least one bio held, bios ever held and ever owed, in both directions */
 static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
-			    u64 *nr_throttled, u64 *held_ns)
+			    u64 *nr_throttled, u64 *held_ns, u64 *nr_owed)
 {
 	s64 now;
 
@@ -20,11 +20,13 @@ static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
 	*held = 0;
 	*nr_throttled = 0;
 	*held_ns = 0;
+	*nr_owed = 0;
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *dir = &grp->dir[rw];
 
 		*held += dir->held;
 		*nr_throttled += dir->nr_throttled;
+		*nr_owed += dir->nr_owed;
 		*held_ns += dir->held_ns;
 		if (dir->held)
 			*held_ns += now - dir->held_since;
@@ -88,15 +90,18 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 {
 	struct blkg_iostat *cur = &pd_to_blkg(pd)->iostat.cur;
 	struct ioband_grp *grp = pd_to_grp(pd);
-	u64 nr_throttled, held_ns;
+	u64 nr_throttled, held_ns, nr_owed;
 	unsigned int held;
 
 	if (!(cur->ios[BLKG_IOSTAT_READ] || cur->ios[BLKG_IOSTAT_WRITE]))
 		return;
-	ioband_held_sum(grp, &held, &nr_throttled, &held_ns);
+	ioband_held_sum(grp, &held, &nr_throttled, &held_ns, &nr_owed);
 	if (nr_throttled)
 		seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
 			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+	if (nr_owed)
+		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
+			   div_u64(ioband_grp_debt_ns(grp), NSEC_PER_USEC));
 	ioband_print_share(grp, sf);
 }
 

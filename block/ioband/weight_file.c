@@ -96,17 +96,12 @@ static int ioband_write_own(struct blkcg *blkcg, char *buf)
 	return ret;
 }
 
-/**
- * ioband_weight_write - io.weight, blkio.weight and blkio.weight_device
- * @of:		the file; private is true for blkio.weight_device
- * @buf:	"N", "default N", "M:m N" or "M:m default"
- * @nbytes:	its length
- * @off:	unused
- *
- * Return: @nbytes, -EINVAL, -ERANGE, -ENOMEM, or what the device has to say.
+/*
+ * "N", "default N", "M:m N" or "M:m default"; private is true for
+ * blkio.weight_device.
  */
-ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
-			    size_t nbytes, loff_t off)
+static ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
+				   size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	bool v2 = cgroup_subsys_on_dfl(io_cgrp_subsys);
@@ -131,7 +126,7 @@ static u64 ioband_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd
 	return own ? __blkg_prfill_u64(sf, pd, own) : 0;
 }
 
-int ioband_weight_show(struct seq_file *sf, void *v)
+static int ioband_weight_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
 	bool v2 = cgroup_subsys_on_dfl(io_cgrp_subsys);
@@ -146,3 +141,28 @@ int ioband_weight_show(struct seq_file *sf, void *v)
 			  0, false);
 	return 0;
 }
+
+struct cftype ioband_legacy_weight_files[] = {
+	{
+		.name = "weight",
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
+	},
+	{
+		.name = "weight_device",
+		.private = true,
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
+	},
+	{ }	/* terminate */
+};
+
+struct cftype ioband_weight_files[] = {
+	{
+		.name = "weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = ioband_weight_show,
+		.write = ioband_weight_write,
+	},
+	{ }	/* terminate */
+};

@@ -28,6 +28,13 @@
 
 static struct bio_set ioband_owner_bios;
 
+/* On the default hierarchy inodes have. */
+static bool ioband_pages_have_owners(void)
+{
+	return static_branch_unlikely(&dirty_owner_key) &&
+	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
+}
+
 /* A group on the disk that a backing device is, NULL if it is none or has no group. */
 static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 					 struct backing_dev_info *bdi)
@@ -63,15 +70,16 @@ static bool ioband_is_measured(struct ioband_grp *grp)
 /* How long a group has to repay what ioband_boost() let go. */
 static u64 ioband_owed_ns(struct ioband_grp *grp)
 {
-	s64 end, now = ktime_get_ns();
+	s64 debt_ns, now = ktime_get_ns();
 
 	if (READ_ONCE(grp->owed_until) <= now)
 		return 0;
 	/* limits may have changed meanwhile */
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	end = ioband_dir_debt_end(&grp->dir[WRITE]);
-	WRITE_ONCE(grp->owed_until, end);
-	return max(end - now, 0);
+	ioband_relink(&grp->dir[WRITE], now);
+	debt_ns = ioband_dir_debt_ns(&grp->dir[WRITE], now);
+	WRITE_ONCE(grp->owed_until, now + debt_ns);
+	return debt_ns;
 }
 
 /* A group has several disks below: the slowest counts. */
@@ -129,10 +137,8 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
  */
 bool ioband_is_owned(struct bio *bio)
 {
-	return static_branch_unlikely(&dirty_owner_key) &&
-	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
-	       folio_test_writeback(page_folio(bio_page(bio))) &&
-	       dirty_owner_of_write(bio_page(bio));
+	return ioband_pages_have_owners() &&
+	       ioband_is_writeback(bio) && dirty_owner_of_write(bio_page(bio));
 }
 
 /**
@@ -151,23 +157,36 @@ bool ioband_may_be_awaited(struct bio *bio)
 		!page_folio(bio_page(bio))->mapping);
 }
 
-static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
+/**
+ * ioband_may_be_boosted - may ioband_boost() have to find a bio that is held?
+ * @bio:	the bio
+ *
+ * Return: true if so.
+ */
+bool ioband_may_be_boosted(struct bio *bio)
 {
-	struct bio_list bios = BIO_EMPTY_LIST, rest = BIO_EMPTY_LIST;
-	struct ioband_dir *dir = &grp->dir[WRITE];
-	struct bio *bio;
+	return !cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_may_be_awaited(bio);
+}
 
-	ioband_drain(dir, &bios, now);
-	while ((bio = bio_list_pop(&bios))) {
-		if (ioband_may_be_awaited(bio)) {
-			ioband_owe(grp, bio, now);
-			ioband_send(grp->dev, bio, now, now);
-		} else {
-			bio_list_add(&rest, bio);
-		}
+/* Let some of a group's held pages go.  Returns true if there are more. */
+static bool ioband_boost_some(struct ioband_grp *grp)
+{
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	unsigned int budget = IOBAND_QUANTUM;
+	s64 now = ktime_get_ns();
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	grp->boosted_until = now + IOBAND_BOOST_NS;
+	ioband_relink(dir, now);
+	while (!bio_list_empty(&dir->owned) && budget--) {
+		struct bio *bio = ioband_pop(dir, &dir->owned, now);
+
+		ioband_owe(dir, bio, now, dir->lim);
+		ioband_send(grp->dev, bio, now, now);
+		ioband_place(grp->dev, &dir->source, now);
 	}
-	ioband_undrain(dir, &rest, now);
 	ioband_kick(grp->dev, now);
+	return !bio_list_empty(&dir->owned);
 }
 
 /*
@@ -177,12 +196,15 @@ static void ioband_boost_locked(struct ioband_grp *grp, s64 now)
  */
 static void ioband_boost_grp(struct ioband_grp *grp)
 {
-	s64 now = ktime_get_ns();
+	while (ioband_boost_some(grp))
+		;
+}
 
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	grp->boosted_until = now + IOBAND_BOOST_NS;
-	if (grp->dir[WRITE].held)
-		ioband_boost_locked(grp, now);
+/* On v1 a group has no gate but its own. */
+static bool ioband_has_gates(struct ioband_grp *grp)
+{
+	return rcu_access_pointer(grp->dir[WRITE].rule) ||
+	       !bio_list_empty(&grp->dir[WRITE].owned);
 }
 
 /* See struct dirty_owner_ops. */
@@ -191,13 +213,13 @@ static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_inf
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
 	struct blkcg_gq *blkg;
 
-	if (grp && READ_ONCE(grp->dir[WRITE].lim))
+	if (grp && ioband_has_gates(grp))
 		ioband_boost_grp(grp);
 	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !ioband_is_above(bdi))
 		return;
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 		grp = blkg_to_grp(blkg);
-		if (grp && ioband_is_ready(grp) && READ_ONCE(grp->dir[WRITE].lim))
+		if (grp && ioband_is_ready(grp) && ioband_has_gates(grp))
 			ioband_boost_grp(grp);
 	}
 }
@@ -221,13 +243,6 @@ int ioband_own_pages(struct blkcg *blkcg)
 	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !blkcg->css.parent)
 		return 0;
 	return dirty_owner_enable(&ioband_dirty_ops);
-}
-
-/* On the default hierarchy inodes have. */
-static bool ioband_pages_have_owners(void)
-{
-	return static_branch_unlikely(&dirty_owner_key) &&
-	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
 }
 
 static unsigned int ioband_most_bytes(struct bio *bio)

@@ -149,6 +149,75 @@ static void rate_charge(struct kunit *test)
 }
 
 /* 1 MiB at 512 KiB/s, 256 KiB/s after a second: it goes at 3 s less a burst. */
+static void rate_debt(struct kunit *test)
+{
+	static const struct {
+		s64 tat, cost;
+		s64 debt;	/* before */
+		bool may;
+		s64 after;	/* the debt, if bounded */
+	} table[] = {
+		/* now is 100 s, the burst 5 ms */
+		{ 0,			MS,		0,	true,	0 },
+		{ 0,			SEC,		0,	true,	SEC - 5 * MS },
+		{ 100 * SEC,		5 * MS,		0,	true,	0 },
+		{ 100 * SEC,		SEC + 5 * MS,	0,	true,	SEC },
+		{ 100 * SEC,		SEC + 6 * MS,	0,	false,	SEC },
+		{ 100 * SEC + 5 * MS,	SEC,		0,	true,	SEC },
+		{ 100 * SEC + 5 * MS,	SEC + 1,	0,	false,	SEC },
+		{ 101 * SEC + 5 * MS,	0,		SEC,	true,	SEC },
+		{ 101 * SEC + 5 * MS,	1,		SEC,	false,	SEC },
+		/* what the group has run up itself stays */
+		{ 200 * SEC,		MS,		100 * SEC - 5 * MS, false,
+		  100 * SEC - 5 * MS },
+		{ IOBAND_TIME_MAX,	IOBAND_TIME_MAX, IOBAND_TIME_MAX - 100 * SEC - 5 * MS,
+		  false, IOBAND_TIME_MAX - 100 * SEC - 5 * MS },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		s64 now = 100 * SEC, burst = 5 * MS, tat = table[i].tat;
+
+		KUNIT_EXPECT_EQ_MSG(test, table[i].debt, ioband_debt(tat, now, burst),
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, table[i].may,
+				    ioband_may_owe(tat, now, table[i].cost, burst),
+				    "row %d", i);
+		tat = ioband_charge_debt(tat, now, table[i].cost, burst);
+		KUNIT_EXPECT_EQ_MSG(test, table[i].after, ioband_debt(tat, now, burst),
+				    "row %d", i);
+	}
+}
+
+/* Whoever asks without being bound gets a second at once, then half of the rate. */
+static void rate_lend(struct kunit *test)
+{
+	s64 lent = 0, given = 0;
+
+	for (s64 now = 100 * SEC; now < 120 * SEC; now += MS) {
+		while (ioband_may_lend(lent, now, 3 * MS)) {
+			lent = ioband_lent(lent, now, 3 * MS);
+			given += 3 * MS;
+		}
+		KUNIT_EXPECT_LE(test, given, SEC + (now - 100 * SEC) / 2);
+	}
+	KUNIT_EXPECT_GE(test, given, SEC + 10 * SEC - 5 * MS);
+	KUNIT_EXPECT_FALSE(test, ioband_may_lend(0, 100 * SEC, SEC + 1));
+	KUNIT_EXPECT_TRUE(test, ioband_may_lend(0, 100 * SEC, SEC));
+	KUNIT_EXPECT_EQ(test, ioband_lent(0, 100 * SEC, IOBAND_TIME_MAX), 102 * SEC);
+}
+
+static void rate_discard(struct kunit *test)
+{
+	static const u32 table[][2] = {
+		{ 0, 0 }, { 512, 512 }, { SZ_4K, SZ_4K }, { SZ_64K, SZ_4K }, { SZ_1M, SZ_4K },
+		{ SZ_2M, SZ_8K }, { SZ_1G, SZ_4M }, { U32_MAX, SZ_16M - 1 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++)
+		KUNIT_EXPECT_EQ_MSG(test, table[i][1], ioband_discard_bytes(table[i][0]),
+				    "row %d", i);
+}
+
 static void rate_change_waiting(struct kunit *test)
 {
 	const s64 t0 = 100 * SEC;
@@ -241,6 +310,9 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_batch),
 	KUNIT_CASE(rate_when),
 	KUNIT_CASE(rate_charge),
+	KUNIT_CASE(rate_debt),
+	KUNIT_CASE(rate_lend),
+	KUNIT_CASE(rate_discard),
 	KUNIT_CASE(rate_change_waiting),
 	KUNIT_CASE(rate_change_idle),
 	KUNIT_CASE(rate_change_extremes),

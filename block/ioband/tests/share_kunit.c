@@ -125,9 +125,9 @@ static s64 find(const struct model *m, struct ioband_knee *k,
 		s64 ns = m->ns;
 
 		if (m->jitter)
-			ns += ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
-				    m->jitter) / 100;
-		*now += max(ns / busy, 1);
+			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
+					    m->jitter), 100);
+		*now += max(div_s64(ns, busy), 1);
 		ioband_knee_done(k, &load, *now);
 		if (k->phase >= IOBAND_HOLD)
 			found = min(found, *now);

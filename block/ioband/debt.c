@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Debts: what passes although the limits say no, and who pays for it.
+ *
+ * Some I/O is not held since others wait for it: metadata and swap, and dirty pages
+ * that a task writes back whom not all limits of their group bind.  It is charged all
+ * the same.  The group's next I/O waits until that is repaid, and so do its tasks that
+ * made the debt themselves, on their way back to user space.
+ *
+ * A limit that does not bind who asks is overdrawn by a second at most, and by half of
+ * its rate in the long run: nobody can make others wait for longer than that, or spend
+ * what is theirs.  What goes beyond is charged to who asks.
+ *
+ * Example: A has wbps=1048576 and 8 MiB of dirty pages in a file.  B, outside of A and
+ * without limits, calls fsync().  1 MiB passes as A's debt, 7 MiB are B's; a write of A
+ * waits for a second.
+ */
+#include <linux/blkdev.h>
+#include <linux/ktime.h>
+#include <linux/sched/signal.h>
+
+#include "ioband.h"
+
+/* A task that repays looks this often whether there still is a debt: limits change. */
+#define IOBAND_REPAY_NS		(250 * NSEC_PER_MSEC)
+
+static s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
+{
+	s64 debt_ns = 0;
+
+	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+
+		if (b->rate.per_sec)
+			debt_ns = max(debt_ns, ioband_debt(atomic64_read(&b->tat), now,
+							   b->rate.burst));
+	}
+	return debt_ns;
+}
+
+/**
+ * ioband_dir_debt_ns - how long until a group has repaid what it owes?
+ * @dir:	one direction of it
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: ns until all gates of the group let an I/O of no size go.
+ */
+s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
+{
+	struct ioband_dir *gate;
+	s64 debt_ns = 0;
+
+	lockdep_assert_held(&dir->grp->dev->lock);
+	for (gate = dir->lim; gate; gate = gate->up)
+		debt_ns = max(debt_ns, ioband_rule_debt(ioband_gate_rule(gate), now));
+	return debt_ns;
+}
+
+/**
+ * ioband_may_owe_below - may a bio pass that is not charged to who asks for it?
+ * @dir:	the bio's group and direction
+ * @bio:	the bio
+ * @now:	ns
+ * @asks:	the first gate that also binds the one who asks, NULL for none
+ *
+ * Context: dev->lock held.
+ * Return: true if the debts at the gates below @asks would stay within their bound.
+ */
+bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
+			  struct ioband_dir *asks)
+{
+	struct ioband_dir *gate;
+
+	for (gate = dir->lim; gate != asks; gate = gate->up)
+		if (!ioband_gate_may_owe(gate, bio, now))
+			return false;
+	return true;
+}
+
+/**
+ * ioband_owe - a bio goes now and its group pays later
+ * @dir:	the bio's group and direction
+ * @bio:	the bio
+ * @now:	ns
+ * @asks:	the first gate that also binds who asks for the bio, NULL for none; the
+ *		debts at the gates below it are bounded
+ *
+ * The caller has asked ioband_may_owe_below().
+ *
+ * Context: dev->lock held.
+ */
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
+		struct ioband_dir *asks)
+{
+	enum ioband_terms terms = IOBAND_TERMS_BOUNDED;
+
+	lockdep_assert_held(&dir->grp->dev->lock);
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
+		if (gate == asks)
+			terms = IOBAND_TERMS_DEBT;
+		ioband_gate_pay(gate, bio, now, terms);
+	}
+	dir->nr_owed++;
+	/* who dirties pages waits for that: their owner, or that of copies of them */
+	if (op_is_write(bio_op(bio)) && ioband_may_be_awaited(bio))
+		WRITE_ONCE(dir->grp->owed_until, now + ioband_dir_debt_ns(dir, now));
+}
+
+/**
+ * ioband_lend - let a bio go that somebody waits for whom not all its gates bind
+ * @dir:	the bio's group and direction
+ * @bio:	the bio, with its arrival stamped
+ * @now:	ns
+ * @asks:	see ioband_owe()
+ *
+ * It pays at the gates that bind the one who asks, and is owed at the others. Nothing
+ * is lent while somebody waits at any of them: whoever asks could take all their rate.
+ *
+ * Context: dev->lock held.
+ * Return: false if that cannot be; then nothing has been paid.
+ */
+bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
+		 struct ioband_dir *asks)
+{
+	if (ioband_is_crowded(dir) || !ioband_may_owe_below(dir, bio, now, asks) ||
+	    !ioband_pay_between(asks, NULL, bio, now))
+		return false;
+	for (struct ioband_dir *gate = dir->lim; gate != asks; gate = gate->up)
+		ioband_gate_pay(gate, bio, now, IOBAND_TERMS_BOUNDED);
+	dir->nr_owed++;
+	return true;
+}
+
+/**
+ * ioband_grp_debt_ns - as ioband_dir_debt_ns(), for both directions
+ * @grp:	the group
+ *
+ * Context: any; takes dev->lock.
+ * Return: ns, 0 if the device is gone.
+ */
+s64 ioband_grp_debt_ns(struct ioband_grp *grp)
+{
+	s64 now;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	if (grp->dev->dead)
+		return 0;
+	now = ktime_get_ns();
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_relink(&grp->dir[rw], now);
+	return max(ioband_dir_debt_ns(&grp->dir[READ], now),
+		   ioband_dir_debt_ns(&grp->dir[WRITE], now));
+}
+
+/**
+ * __ioband_repay - see ioband_repay()
+ * @blkg:	the current task's group on @disk
+ * @disk:	the disk
+ *
+ * One sleep at a time: in between the task gets its signals and may be stopped or
+ * frozen.
+ */
+void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
+{
+	struct ioband_grp *grp = blkg_to_grp(blkg);
+	ktime_t expires;
+	s64 debt_ns;
+	int token;
+
+	/* one of io_uring wakes itself when it sleeps here: its ring's I/O waits instead */
+	if (!grp || !ioband_is_ready(grp) || (current->flags & PF_USER_WORKER))
+		return;
+	debt_ns = ioband_grp_debt_ns(grp);
+	if (!debt_ns || fatal_signal_pending(current))
+		return;
+	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
+	token = io_schedule_prepare();
+	__set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
+	io_schedule_finish(token);
+	blkcg_schedule_throttle(disk, false);
+}
