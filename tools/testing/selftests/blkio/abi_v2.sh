@@ -12,7 +12,7 @@ MAX=$CG/g/io.max
 printf -v KILO_DIGITS '1%01024d' 0
 printf -v MANY_DIGITS '1%065535d' 0
 
-plan $((4 * (7 + 12 + 4) + 57))
+plan $((4 * (7 + 12 + 4) + 58))
 check "not on the root group" test ! -e "$CG/io.max"
 check "io.max is 0644" equal "$(stat -c %a "$MAX")" 644
 check "empty without a limit" equal "$(cat "$MAX")" ""
@@ -77,8 +77,9 @@ refused EINVAL "$MAX" "$DISK max"
 refused EINVAL "$MAX" "$DISK rbps=MAX"
 refused EINVAL "$MAX" "$DISK rbps=maximum"
 refused EINVAL "$MAX" "$DISK"
-refused EINVAL "$MAX" "$DISK "
-refused EINVAL "$MAX" "$DISK\\n"
+# as mainline, which reads keys until there is none
+SAME="$DISK rbps=21 wbps=22 riops=23 wiops=24"
+for blanks in " " "\\n" " \\t \\n"; do taken "$MAX" "$DISK$blanks" "$SAME"; done
 refused EINVAL "$MAX" "\\n"
 refused EINVAL "$MAX" "rbps=5"
 refused EINVAL "$MAX" "x rbps=5"

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt uml-debug qemu
 # timeout: 900
-# A group is removed while bios of it are held: they keep their pace to the end
-# and write what they should, then the group's memory goes. How long it takes is
-# asserted in virtual time only; elsewhere, that removal let nothing go early.
+# A group is removed while bios of it are held: they come under the limits that are
+# left, keep their pace under those to the end and write what they should, then the
+# group's memory goes. How long it takes is asserted in virtual time only; elsewhere,
+# that removal let nothing go early.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -36,6 +37,27 @@ paced() {
 	in_range $(($(now_ms) - $1)) 937 1110
 }
 
+# remove_limit TEXT GROUP: the only limit that held them goes with the group
+remove_limit() {
+	local text=$1 name=$2 begin
+	smp_null smpnull
+	cap "$name" "$DEV" wbps=4096
+	submit_and_leave "$name"
+	begin=$(now_ms)
+	rmdir "$CG/$name"
+	check "$text: all go" intact load
+	if bounded; then
+		check "$text: they go at once" in_range $(($(now_ms) - begin)) 0 110
+	else
+		# they would have taken four minutes
+		check "$text: they do not wait" in_range $(($(now_ms) - begin)) 0 60000
+	fi
+	check "$text: none is held any more" wait_for "held" holds_none "$DISK"
+	check "$text: what they wrote is there" written load "$DEV" -b $BYTES -s 33554432
+	check "$text: nothing stays of the group" wait_for "end of $name" none_dying
+	null_end smpnull
+}
+
 # remove_group TEXT TOP GROUP: the rule is in TOP
 remove_group() {
 	local text=$1 top=$2 name=$3 before begin
@@ -53,17 +75,18 @@ remove_group() {
 	fi
 	check "$text: none is held any more" wait_for "held" holds_none "$DISK"
 	check "$text: what they wrote is there" written load "$DEV" -b $BYTES -s 33554432
-	[ ! -d "$CG/$top" ] || [ "$top" = "$name" ] || rmdir "$CG/$top"
+	rmdir "$CG/$top"
 	check "$text: nothing stays of the group" wait_for "end of $name" none_dying
 	null_end smpnull
 }
 
-# Both levels go, the rule above binds to the end.
+# Two levels go, a rule above the parent of both binds to the end.
 remove_both() {
 	smp_null smpnull
-	cap "$1" "$DEV" "wbps=$RATE"
-	submit_and_leave "$1/$2"
-	rmdir "$CG/$1/$2" "$CG/$1" || return 1
+	cap top "$DEV" "wbps=$RATE"
+	cap "top/$1" "$DEV" wbps=4096
+	submit_and_leave "top/$1/$2"
+	rmdir "$CG/top/$1/$2" "$CG/top/$1" || return 1
 	holds "$DISK" 1 || return 1
 	intact load && written load "$DEV" -b $BYTES -s 33554432 && wait_for "end of $1" none_dying
 	null_end smpnull
@@ -92,16 +115,16 @@ plan 19
 leaks_begin
 mount_cgroup v2
 group a
-remove_group "v2" a a
+remove_limit "v2" a
 group a a/b
 remove_group "v2, rule above" a a/b
-group c c/d
+group top top/c top/c/d
 check "v2: both levels removed" remove_both c d
 check "v2: again and again" remove_again
 umount_cgroup
 mount_cgroup v1
 group a
-remove_group "v1" a a
+remove_limit "v1" a
 umount_cgroup
 check "nothing leaked" leaks_none
 check "the kernel kept quiet" no_splat

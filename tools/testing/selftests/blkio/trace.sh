@@ -63,7 +63,7 @@ wait_loads
 trace_stop "$TMP/trace"
 left() { grep -cE "ioband_(admit|release): .* cg=$1 op=$2 .* bytes=$3 " "$TMP/trace" || true; }
 check "two writes" equal "$(left "$id" W 65536)" 2
-check "two discards, a sector each" equal "$(left "$id" D 512)" 2
+check "two discards, a 256th of their size each" equal "$(left "$id" D 4096)" 2
 check "no trace of a group without limits" \
 	equal "$(grep -c "cg=$(cgid free) " "$TMP/trace" || true)" 0
 

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Booted with ioband=limits, the files of limits are ioband's, with their strict
+# parsing and their exact pace; those of weights are mainline's, and work.
+# configs: uml-vt
+# args: ioband=limits
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_abi.sh"
+
+grep -qw ioband=limits /proc/cmdline || skip_all "not booted with ioband=limits"
+plan 33
+odd_devices
+DEV=/dev/nb0
+RATE=$((3 * MiB)) SEC=10
+# one 64 KiB at a time: the first leaves at once, the others one each 64 KiB / R
+SPACING=$((64 * KiB * 1000000000 / RATE)) IOS=$((SEC * RATE / (64 * KiB)))
+
+# exact WHAT: g has RATE on DEV to the last I/O, where mainline goes in steps
+exact() {
+	cap g "$DEV" rbps=$RATE
+	start_soon
+	load g r -f "$DEV" -s 64k -t $SEC -w 1
+	wait_loads
+	check "$1: the ideal number of I/Os" in_range "$(val r ios)" $IOS $((IOS + 1))
+	check "$1: p50 is the spacing" within "$(val r p50_ns)" $SPACING 1000
+	check "$1: p99 is the spacing" within "$(val r p99_ns)" $SPACING 1000
+}
+
+mount_cgroup v1
+group g
+for file in read_bps_device write_bps_device read_iops_device write_iops_device \
+	io_service_bytes io_service_bytes_recursive io_serviced io_serviced_recursive; do
+	check "v1: there is blkio.throttle.$file" test -f "$CG/g/blkio.throttle.$file"
+done
+refused EINVAL "$CG/g/blkio.throttle.read_bps_device" "$DISK 10M"
+taken "$CG/g/blkio.throttle.read_iops_device" "$DISK 4294967297" "$DISK 4294967297"
+taken "$CG/g/blkio.throttle.read_iops_device" "$DISK 0" ""
+check "v1: there is no blkio.weight" equal "$(ls -d "$CG/g/blkio.weight"* 2>/dev/null)" ""
+taken "$CG/g/blkio.bfq.weight" 300 300
+exact v1
+umount_cgroup
+
+mount_cgroup v2
+group g
+refused EINVAL "$CG/g/io.max" "$DISK rbps=10M"
+for file in io.cost.qos io.cost.model; do
+	check "v2: there is $file" test -f "$CG/$file"
+done
+taken "$CG/g/io.weight" 10M "default 10"
+refused EINVAL "$CG/g/io.weight" 10001
+exact v2
+check "v2: it is ioband's" test -d /sys/kernel/debug/block/nb0/ioband
+check "v2: io.stat has nothing of shares" equal "$(grep -c share "$CG/g/io.stat")" 0
+cap g "$DEV" rbps=max
+
+# iocost divides a disk that does 1000 I/Os a second, one at a time, by weight; its
+# model is a little below that, so that what waits does so in iocost
+null_dev nb2 completion_nsec=1000000 hw_queue_depth=1
+group h
+taken "$CG/g/io.weight" 300 "default 300"
+taken "$CG/h/io.weight" 100 "default 100"
+model="rbps=62259200 rseqiops=950 rrandiops=950 wbps=62259200 wseqiops=950 wrandiops=950"
+echo "$(devno "$DEV") ctrl=user model=linear $model" >"$CG/io.cost.model"
+echo "$(devno "$DEV") enable=1 ctrl=user rpct=0 wpct=0 min=100 max=100" >"$CG/io.cost.qos"
+both() {
+	start_soon
+	load g a -f "$DEV" -s 4k -p rand -d 8 -t $SEC
+	load h b -f "$DEV" -s 4k -p rand -d 8 -t $SEC
+	wait_loads
+}
+both
+all=$(($(val a ios) + $(val b ios)))
+check "v2: by weights, iocost gives g three quarters" in_range $(($(val a ios) * 1000 / all)) 720 780
+check "v2: and keeps the disk busy" in_range $all $((SEC * 900)) $((SEC * 1000 + 16))
+check "v2: ioband has nothing to do with that" test ! -e /sys/kernel/debug/block/nb2/ioband
+cap g "$DEV" riops=300
+both
+check "v2: a limit beside weights is exact" in_range "$(val a ios)" $((SEC * 300)) $((SEC * 300 + 2))
+# of the disk's 1000, more than the 650 of the model if iocost is generous
+check "v2: and the weights leave the rest to h" in_range "$(val b ios)" $((SEC * 600)) $((SEC * 700 + 16))
+echo "$(devno "$DEV") enable=0" >"$CG/io.cost.qos"

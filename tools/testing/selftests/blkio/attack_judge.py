@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The judge of an attack: did anybody get more than the contract lets it have?
+
+The trace has ioband_admit and ioband_release (what a limited group was charged for, and when) and block_bio_queue
+(what reached the disk, whoever submitted it). Times are ns of CLOCK_MONOTONIC, units are bytes or I/Os, rates are
+units per second.
+
+For each limit and each window [i, j] of the events that it binds, t seconds long,
+
+    units(i..j)  <=  R*t + max(B, first) + W
+
+where R is the largest rate in force in the window, B = max(5 ms of R, 64 KiB or one I/O), first the size of the
+window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. window_check.py has
+the same bound without W, and the reasons for the allowances of how exactly a trace tells the time.
+"""
+import collections
+import dataclasses
+import re
+
+from window_check import ADMIT_NS, COST_NS, LATE_NS, NSEC
+
+IOBAND = re.compile(r" ioband_(admit|release): dev=(\d+),(\d+) cg=(\d+) op=(\w) sector=(\d+) bytes=(\d+) ns=(-?\d+)(.*)")
+QUEUE = re.compile(r" (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ (\d+) \[(.*)\]")
+LATE = re.compile(r" late=(\d+)")
+DEBT = re.compile(r" debt=([1-9]\d*)")
+SECTOR = 512
+CALL_NS = 1_000_000     # what one system call submits, it submits within this
+
+
+@dataclasses.dataclass
+class Event:
+    """What a group was charged: op R, W or D; due_ns is when it was to leave; meta: the bio had REQ_META."""
+    due_ns: int
+    group: int          # cgroup id
+    op: str
+    size: int           # bytes; 0 for a piece of an I/O that has been counted
+    admitted: bool      # it never waited
+    debt: bool = False  # it passed although it should have waited
+    meta: bool = False
+    at_ns: int = 0      # when it left; which limits were in force is a matter of that, due_ns where it is not given
+
+    def __post_init__(self):
+        self.at_ns = self.at_ns or self.due_ns
+
+
+@dataclasses.dataclass
+class Limit:
+    """One key of io.max of one group. history: [(ns from which it holds, rate or None)], the first from -inf on."""
+    name: str           # for people
+    key: str            # rbps, wbps, riops or wiops
+    groups: set         # ids of the cgroups that it binds
+    history: list
+    window_s: float     # W in seconds of R
+    data_only: bool = False     # metadata passes and is judged by another Limit, with a W
+    least_window: int = 0       # W is no less than this, in units
+
+    def sees(self, event):
+        """Whether it binds the event."""
+        if event.group not in self.groups or (self.data_only and event.meta):
+            return False
+        return event.op in ('R' if self.key[0] == 'r' else 'WD') and bool(event.size or self.key.endswith('iops'))
+
+    def units(self, event):
+        """Units of one event."""
+        return event.size if self.key.endswith('bps') else 1
+
+
+@dataclasses.dataclass
+class Queued:
+    """A bio that reached the disk: op R, W or D, size in bytes, rwbs as blktrace says it, the task that submitted it."""
+    ns: int
+    op: str
+    size: int
+    rwbs: str
+    task: str
+
+
+def parse(lines, dev):
+    """([Event], [Queued]) of the disk dev, 'M:m', each in order of time."""
+    events, queued, meta = [], [], collections.defaultdict(collections.deque)
+    for line in lines:
+        m = IOBAND.search(line)
+        if m and f'{m[2]}:{m[3]}' == dev:
+            late, debt = LATE.search(m[9]), DEBT.search(m[9])
+            due = int(m[8]) - (min(int(late[1]), LATE_NS) if late else 0)
+            events.append((Event(due, int(m[4]), m[5], int(m[7]), m[1] == 'admit', bool(debt), at_ns=int(m[8])), int(m[6])))
+            continue
+        m = QUEUE.search(line)
+        if m and f'{m[3]}:{m[4]}' == dev and m[5][0] in 'RWDF':
+            rwbs = m[5]
+            op = rwbs[1] if rwbs[0] == 'F' and len(rwbs) > 1 else rwbs[0]
+            if op not in 'RWD':
+                continue
+            queued.append(Queued(int(m[1]) * NSEC + int(m[2].ljust(9, '0')), op, int(m[7]) * SECTOR, rwbs, m[8]))
+            meta[op, int(m[6])].append('M' in rwbs)
+    for event, sector in events:
+        if meta[event.op, sector]:
+            event.meta = meta[event.op, sector].popleft()
+    return sorted((event for event, _ in events), key=lambda event: event.due_ns), queued
+
+
+def largest_call(limit, events):
+    """The most units of metadata that were admitted within CALL_NS: those of one system call.
+
+    They are never held, and the task waits for all of them on its way out of the call, not in the middle of it.
+    """
+    most = units = first = 0
+    for last, event in enumerate(events):
+        units += limit.units(event) if event.meta and event.admitted else 0
+        while events[first].due_ns < event.due_ns - CALL_NS:
+            units -= limit.units(events[first]) if events[first].meta and events[first].admitted else 0
+            first += 1
+        most = max(most, units)
+    return most
+
+
+def worst_window(limit, rate, events):
+    """(Units by which the worst window is over its bound, its start and end in ns), None without events.
+
+    It is the running minimum of window_check.upper(), in units * NSEC, which is exact.
+    """
+    burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
+    window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
+    if limit.window_s:
+        window = max(window, largest_call(limit, events) * NSEC)
+    done = floor_at = 0
+    worst = floor = None
+    for event in events:
+        units = limit.units(event)
+        early = event.due_ns - COST_NS - (ADMIT_NS if event.admitted else 0)
+        start = done - rate * early + max(burst, units * NSEC) + window
+        if floor is None or start < floor:
+            floor, floor_at = start, event.due_ns
+        done += units * NSEC
+        over = done - rate * event.due_ns - floor
+        if worst is None or over > worst[0]:
+            worst = over, floor_at, event.due_ns
+    return worst and (worst[0] / NSEC, worst[1], worst[2])
+
+
+def stretches(history, rate):
+    """The times (from ns, to ns or None) during which the limit is at most rate."""
+    found, begin = [], None
+    for ns, value in history:
+        inside = value is not None and value <= rate
+        if inside and begin is None:
+            begin = ns
+        elif not inside and begin is not None:
+            found.append((begin, ns))
+            begin = None
+    return found + ([(begin, None)] if begin is not None else [])
+
+
+def judge(limits, events):
+    """A line for each limit that was exceeded, by its worst window; empty if all is well."""
+    faults = []
+    for limit in limits:
+        seen = [event for event in events if limit.sees(event)]
+        for rate in sorted({value for _, value in limit.history if value is not None}):
+            worst = None
+            for begin, end in stretches(limit.history, rate):
+                part = [event for event in seen if event.at_ns >= begin and (end is None or event.at_ns < end)]
+                over = worst_window(limit, rate, part)
+                if over and (worst is None or over[0] > worst[0]):
+                    worst = over + (part,)
+            if worst and worst[0] > 0:
+                faults.append(describe(limit, rate, *worst))
+    return faults
+
+
+def describe(limit, rate, over, start, end, part):
+    """What a person wants to know about a window that is over its bound."""
+    inside = [event for event in part if start <= event.due_ns <= end]
+    owed = sum(limit.units(event) for event in inside if event.debt)
+    units = sum(limit.units(event) for event in inside)
+    kind = 'direct' if not limit.window_s else 'all'
+    return (f'{limit.name} {limit.key}={rate} ({kind}): {over:.0f} over the bound: {units} in {(end - start) / NSEC:.6f} s, '
+            f'{owed} of them as debt, {sum(event.meta for event in inside)} metadata I/Os')
+
+
+def stray_bytes(events, queued, limited):
+    """Bytes written to the disk that no group in limited (a set of ids) was charged for, metadata aside."""
+    charged = sum(event.size for event in events if event.op == 'W' and event.group in limited and not event.meta)
+    return sum(bio.size for bio in queued if bio.op == 'W' and 'M' not in bio.rwbs) - charged
+
+
+def percentile(values, share):
+    """The smallest value that is not below this share of all."""
+    ranked = sorted(values)
+    return ranked[max(0, -(-int(len(ranked) * share * 1000) // 1000) - 1)] if ranked else 0
+
+
+def slow(name, alone_ns, during_ns):
+    """A line if the p99 of a bystander's latencies is over twice the p99 alone and 1 ms; its figures, None or a fault."""
+    if not alone_ns or not during_ns:
+        return f'{name}: no samples ({len(alone_ns)} alone, {len(during_ns)} during)'
+    alone, during = percentile(alone_ns, 0.99), percentile(during_ns, 0.99)
+    if during > 2 * alone + NSEC // 1000:
+        return f'{name}: p99 {during / 1e6:.3f} ms beside the attack, {alone / 1e6:.3f} ms alone (max {max(during_ns) / 1e6:.3f} ms)'
+    return None

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What an Attack has left is put to the judge (attack_judge.py): limits, strays, latencies. Adds to its faults and notes."""
+import attack_judge
+import attack_plan
+from attack_judge import NSEC, Limit
+from attack_task import PAGE
+
+BUFFERED = {route.name: route.buffered for route in attack_plan.ROUTES}
+MIB = 1 << 20
+
+
+def judge(attack):
+    """Faults and notes of a whole run."""
+    events, queued = attack_judge.parse(attack.lines, attack.disk.dev)
+    attack.faults += attack_judge.judge(limits_of(attack), events)
+    traced = sum(bio.size for bio in queued if bio.op == 'W')
+    if attack.written > traced:
+        attack.faults.append(f'the disk has written {attack.written} bytes, the trace has {traced}')
+    blame(attack, strays(attack, events, queued))
+    for task, result in attack.done:
+        during, alone = result.get('during_ns') or [], result.get('alone_ns')
+        if task.route == 'bystander_reads':
+            blame(attack, attack_judge.slow('direct reads of a bystander', attack.alone_ns, during))
+        elif task.route == 'bystander_syncs' and during:
+            p99 = attack_judge.percentile(during, 0.99)
+            attack.notes.append(f"bystander's write and fsync: p99 {p99 / 1e6:.3f} ms, max {max(during) / 1e6:.3f} ms, {len(during)} of them")
+        elif task.route == 'other_disk' and task.role == 'attack' and alone:
+            blame(attack, attack_judge.slow('reads of another disk', alone, during))
+        # below a loop device it is not known who asks: its worker does all for the owner of the inode
+        elif task.route == 'frame' and task.role == 'help' and during and attack.plan.stack != 'loop':
+            blame(attack, victim(attack, task, max(during)))
+    attack.notes.append(f'{len(events)} charges, {len(queued)} I/Os, asked ' +
+                        ', '.join(f"{task.route}@{task.group}={result.get('asked')}" for task, result in attack.done))
+
+
+def blame(attack, fault):
+    """A fault that may be None."""
+    if fault:
+        attack.faults.append(fault)
+
+
+def limits_of(attack):
+    """What the judge is to hold the trace against: each limit with a W, those of direct I/O and of reads also without."""
+    plan, found = attack.plan, []
+    for (group, key), history in attack.history.items():
+        names = [name for name in plan.groups if name == group or
+                 (plan.version == 'v2' and name.startswith(group + '/'))]
+        ids = {number for name in names for number in attack.ids[name]}
+        dirty = any(BUFFERED[task.route] for task in plan.tasks if task.group in names or task.other in names)
+        if key[0] == 'r' or not dirty:
+            found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
+        found.append(Limit(group, key, ids, history, 1, least_window=least_window(plan, key) if dirty else 0))
+    return found
+
+
+def least_window(plan, key):
+    """The least W, in units of the key, of buffered writes.
+
+    On v1 a group may have 16 MiB dirty, in I/Os of a page each, where its limit is in I/Os or below a stacked device:
+    ioband.rst, "Buffered writes".
+    """
+    if plan.version == 'v1' and (key == 'wiops' or plan.stack != 'disk'):
+        return 16 * MIB // (1 if key == 'wbps' else PAGE)
+    return 0
+
+
+def strays(attack, events, queued):
+    """What reached the disk was charged to those who asked for it, unless somebody without limits did.
+
+    On a raw disk that is exact. A file system may write as much as one second of the largest rate for itself without
+    saying REQ_META, which a loop device drops; f2fs and vfat never say it of nodes and of the FAT: 1 MiB more.
+    """
+    plan = attack.plan
+    tasks = [task for task in plan.tasks if 'w' in task.route_ops()]
+    if not tasks or plan.syncing_bystander or not all(plan.limited(task.group, 'w') for task in tasks):
+        return None
+    if any(rate is None for history in attack.history.values() for _, rate in history):
+        return None
+    limited = {number for name, numbers in attack.ids.items() if name != 'by' for number in numbers}
+    stray = attack_judge.stray_bytes(events, queued, limited)
+    if plan.stack == 'loop':
+        _, above = attack_judge.parse(attack.lines, attack.disk.top_dev)
+        stray -= sum(bio.size for bio in above if bio.op == 'W' and 'M' in bio.rwbs)
+    rates = [rate for (_, key), history in attack.history.items() if key == 'wbps' for _, rate in history]
+    allowed = 0 if plan.fs == 'raw' else max(rates, default=MIB) + (MIB if plan.fs in ('f2fs', 'vfat') else 0)
+    if stray > allowed:
+        return f'{stray} bytes reached the disk that nobody with a limit was charged for, {allowed} may'
+    return None
+
+
+def victim(attack, task, wait_ns):
+    """An honest write of a group that others have made owe waits for 1 s of debt, 1 s of others' pages, and its own cost."""
+    costs = [PAGE / rate if key.endswith('bps') else 1 / rate
+             for name in attack.plan.limited(task.group, 'w') for key, rate in attack.plan.limits[name].items()]
+    bound_s = 2 + 2 * max(costs, default=0)
+    if wait_ns > bound_s * NSEC:
+        return f'an honest 4 KiB write of {task.group} waited {wait_ns / NSEC:.3f} s, at most {bound_s:.3f} s is due'
+    return None

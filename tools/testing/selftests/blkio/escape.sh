@@ -1,0 +1,250 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Ways to write more than a limit allows, or at the expense of another group: others
+# write a group's dirty pages back (sync, fsync by a sibling, fsync from outside),
+# direct I/O of pages that are under writeback. What is let go since somebody waits for
+# it is bounded and repaid; it slows down nothing else.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_writeback.sh"
+
+RATE=$MiB
+# a burst of 62.5 ms, and what may be owed
+BURST=$((64 * KiB)) OWED=$RATE
+
+wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+debt_usec() { sed -n "s/^$(devno "$DEV") .*debt_usec=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+
+# bounded MEASURED_GROUP COMMAND...: what the group is charged for in that time
+bounded() {
+	local group=$1 from begin bytes took_ms
+	shift
+	from=$(wbytes "$group") begin=$(now_ms)
+	"$@" || return 1
+	bytes=$(($(wbytes "$group") - from)) took_ms=$(($(now_ms) - begin))
+	echo "$bytes bytes in $took_ms ms"
+	in_range "$bytes" $((RATE * took_ms / 1000 / 4)) $((RATE * took_ms / 1000 + BURST + OWED))
+}
+
+# dirty_and MODE: writes 8 MiB of a file and has them written back, for 20 s
+dirty_and() {
+	python3 - "$MNT/f" "$1" <<'EOF'
+import ctypes, os, sys, time
+path, mode = sys.argv[1:]
+libc, end, n = ctypes.CDLL(None), time.monotonic() + 20, 0
+while time.monotonic() < end:
+    name = path + str(n % 4)
+    if os.path.exists(name):
+        os.unlink(name)
+    fd = os.open(name, os.O_RDWR | os.O_CREAT)
+    for i in range(8):
+        os.pwrite(fd, bytes(1 << 20), i << 20)
+    {'sync': os.sync, 'syncfs': lambda: libc.syncfs(fd), 'fsync': lambda: os.fsync(fd)}[mode]()
+    os.close(fd)
+    n += 1
+    time.sleep(0.05)
+EOF
+}
+
+# keep_dirty SECONDS: 1 MiB each 20 ms in a file that wraps at 64 MiB
+keep_dirty() {
+	python3 - "$MNT/f" "$1" <<'EOF'
+import os, sys, time
+fd, end, n = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), time.monotonic() + float(sys.argv[2]), 0
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(1 << 20), n % 64 << 20)
+    n += 1
+    time.sleep(0.02)
+EOF
+}
+
+keep_syncing() {
+	python3 - "$MNT/f" "$1" <<'EOF'
+import os, sys, time
+fd, end = os.open(sys.argv[1], os.O_RDWR), time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    os.fsync(fd)
+    time.sleep(0.05)
+EOF
+}
+
+# together WRITER SYNCER: one group dirties a file, another one calls fsync on it
+together() {
+	in_group "$1" bash -c "$(declare -f keep_dirty); MNT=$MNT keep_dirty 10" &
+	sleep 0.1
+	in_group "$2" bash -c "$(declare -f keep_syncing); MNT=$MNT keep_syncing 10" || return 1
+	wait $!
+}
+
+# direct_ms GROUP: how long 4 KiB of direct I/O take
+direct_ms() {
+	local begin
+	begin=$(now_ms)
+	in_group "$1" dd if=/dev/zero of="$MNT/direct" bs=4096 count=1 oflag=direct conv=notrunc status=none || return 1
+	echo $(($(now_ms) - begin))
+}
+
+# mount_fresh: nothing is dirty, and f is to be the inode of whoever makes it
+mount_fresh() {
+	sync
+	umount "$MNT"
+	mount "$DEV" "$MNT"
+	rm -f "$MNT"/f*
+}
+
+routes() {
+	local mode
+	for mode in sync syncfs fsync; do
+		mount_fresh
+		check "v2: $mode by the limited task itself" \
+			bounded a in_group a bash -c "$(declare -f dirty_and); MNT=$MNT dirty_and $mode"
+	done
+}
+
+siblings() {
+	mount_fresh
+	check "v2: fsync by a sibling below the same limit" bounded P together P/a P/b
+	# the writer's own 64 MiB at most are dirty, and held before it
+	check "v2: the sibling leaves no debt that others wait for" in_range "$(direct_ms P/a)" 0 $((64 * 1000 + 1200))
+	check "v2: a limit of the writer alone, fsync by a sibling" alone
+}
+
+# a's own limit does not bind b: what b asks for beyond a's debt is charged to b
+alone() {
+	mount_fresh
+	cap P "$DEV" wbps=max
+	cap P/a "$DEV" wbps=$RATE
+	bounded P/a together P/a P/b || return 1
+	in_range "$(direct_ms P/a)" 0 1200 || return 1
+	cap P/a "$DEV" wbps=max
+}
+
+# One who may write a's file cannot spend a's rate: a keeps half of it. (What the
+# flusher writes of that file in between is a's, as the inode is.)
+spend() {
+	local spender from_a from_b
+	mount_fresh
+	sysctl -qw vm.dirty_writeback_centisecs=0
+	in_group a dd if=/dev/zero of="$MNT/f" bs=1M count=8 status=none
+	truncate -s 16M "$MNT/own"
+	in_group b python3 - "$MNT/f" <<'EOF' &
+import os, sys, time
+fd, end = os.open(sys.argv[1], os.O_RDWR), time.monotonic() + 20
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(1 << 17), 0)
+    os.fsync(fd)
+EOF
+	spender=$!
+	sleep 5
+	START=0
+	load a own -f "$MNT/own" -o w -s 64k -t 10
+	from_a=$(wbytes a) from_b=$(wbytes b)
+	wait_loads
+	echo "charged to a $(($(wbytes a) - from_a)), to b $(($(wbytes b) - from_b))"
+	wait $spender
+	sysctl -qw vm.dirty_writeback_centisecs=500
+	in_range "$(val own bytes)" $((10 * RATE / 2)) $((10 * RATE + BURST))
+}
+
+# The debt of one who is not bound ends, and is seen.
+shown() {
+	mount_fresh
+	# nothing more is lent so soon after the last time
+	sleep 3
+	in_group a dd if=/dev/zero of="$MNT/f" bs=512k count=1 conv=notrunc status=none
+	in_group b sync "$MNT/f"
+	in_range "$(debt_usec a)" 100000 1000000 || return 1
+	sleep 1.1
+	equal "$(debt_usec a)" 0
+}
+
+# While it owes, it reads another disk ahead as ever.
+reads_ahead() {
+	local before after
+	sleep 3
+	before=$(read_ms)
+	in_group a dd if=/dev/zero of="$MNT/f" bs=768k count=1 conv=notrunc status=none
+	in_group b sync "$MNT/f"
+	((OTHER_DEBT = $(debt_usec a)))
+	after=$(read_ms)
+	echo "$before ms without a debt, $after ms with one of $OTHER_DEBT us"
+	((OTHER_DEBT > 0)) && in_range "$after" 0 $((before * 11 / 10 + 1))
+}
+
+read_ms() {
+	local begin
+	echo 3 >/proc/sys/vm/drop_caches
+	begin=$(now_ms)
+	in_group a dd if="$OTHER" of=/dev/null bs=64k count=512 status=none
+	echo $(($(now_ms) - begin))
+}
+
+# Pages under another group's writeback, spliced into a file opened with O_DIRECT
+splice_direct() {
+	python3 - "$MNT/f" "$MNT/direct" <<'EOF'
+import os, sys, time
+src = os.open(sys.argv[1], os.O_RDONLY)
+dst = os.open(sys.argv[2], os.O_WRONLY | os.O_DIRECT)
+begin, done = time.monotonic(), 0
+r, w = os.pipe()
+for i in range(4, 128):
+    left = os.splice(src, w, 4096, offset_src=i * 8192)
+    while left:
+        moved = os.splice(r, dst, left, offset_dst=done)
+        done += moved
+        left -= moved
+print(done, int((time.monotonic() - begin) * 1000))
+EOF
+}
+
+spliced() {
+	local bytes took_ms result
+	cap b "$DEV" wbps=$((64 * KiB))
+	in_group a python3 - "$MNT/f" <<'EOF' &
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY)
+for i in range(128):
+    os.pwrite(fd, bytes(4096), i * 8192)
+os.fdatasync(fd)
+EOF
+	sleep 1
+	held || { echo "nothing is held"; return 1; }
+	result=$(in_group b bash -c "$(declare -f splice_direct); MNT=$MNT splice_direct")
+	read -r bytes took_ms <<<"$result"
+	echo "$bytes bytes in $took_ms ms"
+	cap a "$DEV" wiops=max
+	wait $!
+	in_range "$bytes" 500000 510000 || return 1
+	in_range "$took_ms" $(((bytes - 64 * KiB) * 1000 / (64 * KiB) - 1)) 8000
+}
+
+plan 11
+null_dev nb1 size=100 memory_backed=1 mbps=200
+OTHER=$DEV
+null_dev nb0 size=400 mbps=200 memory_backed=1
+make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
+mount_cgroup v2
+echo +memory >"$CG/cgroup.subtree_control"
+group a b P P/a P/b
+echo "+io +memory" >"$CG/P/cgroup.subtree_control"
+cap a "$DEV" wbps=$RATE
+routes
+cap P "$DEV" wbps=$RATE
+siblings
+cap a "$DEV" wbps=$RATE
+check "v2: who writes another group's file cannot spend its rate" spend
+check "v2: a debt made by others is bounded, shown, and ends" shown
+check "v2: a debt does not stop readahead of another disk" reads_ahead
+for group in a b; do cap $group "$DEV" wbps=max; done
+umount_cgroup
+mount_cgroup v1
+group a b
+umount "$MNT"
+make_fs ext2 "$DEV" -q
+dd if=/dev/zero of="$MNT/f" bs=1M count=8 status=none
+dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
+cap a "$DEV" wiops=1
+check "v1: splice of pages under another group's writeback" spliced
+check "v1: they are charged to the one who splices" in_range "$(counted b)" 500000 600000
+umount "$MNT"

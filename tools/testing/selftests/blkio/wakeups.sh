@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# What the release of held I/O costs in work items: each is a wakeup. At a low rate each
+# I/O leaves at its own time; at a high one many leave together, and no group waits for
+# longer than that takes.
+. "$(dirname "$0")/blkio_lib.sh"
+
+TRACING=/sys/kernel/tracing
+
+# works IOPS DEPTH SECONDS: work items of ioband that ran, and I/Os; IOS is how many
+works() {
+	local event=$TRACING/events/workqueue/workqueue_execute_start
+	cap g "$DEV" riops="$1"
+	echo >$TRACING/trace
+	echo 1 >$event/enable
+	START=0
+	load g r -f "$DEV" -s 4k -d "$2" -t "$3"
+	wait_loads
+	echo 0 >$event/enable
+	cap g "$DEV" riops=max
+	IOS=$(val r ios)
+	WORKS=$(grep -c 'function ioband_' $TRACING/trace || true)
+	echo "$1 IOPS asked, $IOS I/Os, $WORKS work items"
+}
+
+# together: at most one work item for ten I/Os, at the exact rate
+together() {
+	works 400000 1024 1
+	((WORKS > 0 && WORKS * 10 <= IOS)) && within "$IOS" 400000 6000
+}
+
+# alone: two for each I/O, one that picks it and one that submits it
+alone() {
+	works 1000 16 2
+	within "$IOS" 2000 3000 && in_range "$WORKS" $((IOS * 19 / 10)) $((IOS * 2 + 10))
+}
+
+[ -e $TRACING/events/workqueue/workqueue_execute_start ] || mount -t tracefs none $TRACING 2>/dev/null || skip_all "no trace events"
+plan 2
+echo 65536 >$TRACING/buffer_size_kb
+mount_cgroup v2
+group g
+null_dev nb0 size=64 hw_queue_depth=1024 completion_nsec=10000
+check "at 400,000 IOPS I/Os leave in groups of ten and more" together
+check "at 1,000 IOPS each leaves at its own time" alone

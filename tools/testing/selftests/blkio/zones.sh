@@ -1,0 +1,173 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# memory: 2048
+# Zoned disks: writes of one zone reach the disk in their order whoever they are of and
+# whatever becomes of the limits; other zones, and reads, do not wait for them.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_writeback.sh"
+
+RATE=$((256 * KiB))
+
+zoned_dev() {
+	null_dev "$1" size=256 zoned=1 zone_size=16 zone_nr_conv="$2" memory_backed=1
+	[ "$(cat "/sys/block/$1/queue/zoned")" = host-managed ] || skip_all "no zoned null_blk"
+}
+
+# fill FILE FIRST_KIB KIB [SYNC]: buffered writes of 64 KiB, started to be written or synced
+fill() {
+	python3 - "$@" <<'EOF'
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open(sys.argv[1], os.O_RDWR)
+first, size = int(sys.argv[2]) << 10, int(sys.argv[3]) << 10
+for at in range(first, first + size, 65536):
+    os.pwrite(fd, at.to_bytes(8, 'little') * 8192, at)
+if sys.argv[4:]:
+    os.fsync(fd)
+elif libc.sync_file_range(fd, ctypes.c_longlong(first), ctypes.c_longlong(size), 2):
+    raise OSError(ctypes.get_errno(), 'sync_file_range')
+EOF
+}
+
+# whole FILE KIB: what fill() has written is there
+whole() {
+	echo 3 >/proc/sys/vm/drop_caches
+	python3 - "$@" <<'EOF'
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for at in range(0, int(sys.argv[2]) << 10, 65536):
+    if os.pread(fd, 65536, at) != at.to_bytes(8, 'little') * 8192:
+        sys.exit(f'wrong data at {at}')
+EOF
+}
+
+# in_fn GROUP FUNCTION ARGUMENT...
+in_fn() {
+	local group=$1 fn=$2
+	shift 2
+	in_group "$group" bash -c "$(declare -f "$fn"); $fn \"\$@\"" - "$@"
+}
+
+reset_zones() { cap a "$DEV" wbps=max; sync; blkzone_reset; cap a "$DEV" wbps=$RATE; }
+# zone reset of all: BLKRESETZONE
+blkzone_reset() {
+	python3 - "$DEV" <<'EOF'
+import fcntl, os, struct, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+sectors = int(open(f'/sys/block/{os.path.basename(sys.argv[1])}/size').read())
+fcntl.ioctl(fd, 0x40101283, struct.pack('QQ', 0, sectors))
+EOF
+}
+
+# begin: the limited group starts to write its part of a zone, which takes seconds
+begin() {
+	in_fn a fill "$DEV" 0 1024 &
+	FIRST=$!
+	held
+}
+
+# Another group writes what follows in the zone.
+other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 sync && wait $FIRST && whole "$DEV" 2048; }
+
+# A group without limits writes the next sectors directly.
+other_direct() {
+	begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=16 count=4 oflag=direct conv=notrunc status=none &&
+		wait $FIRST && whole "$DEV" 1024
+}
+
+# The limit goes while writes wait; the next ones do not overtake those.
+limit_goes() {
+	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 sync &&
+		wait $FIRST && whole "$DEV" 2048
+}
+
+# limits come and go 100 times while one group appends to a zone
+limits_change() {
+	local i pid
+	in_group a dd if=/dev/zero of="$DEV" bs=16k count=1024 oflag=direct conv=notrunc status=none &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		cap a "$DEV" "wbps=$((RATE << i % 5))" wiops="$((i % 3 ? 200 : 50))"
+		sleep 0.05
+		cap a "$DEV" wbps=max wiops=max
+	done
+	wait $pid
+}
+
+# others_free: a zone of its own, and reads, while the other group's writes are held
+others_free() {
+	local from
+	begin || return 1
+	from=$(now_ms)
+	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=512 count=16 oflag=direct conv=notrunc status=none || return 1
+	in_group b dd if="$DEV" of=/dev/null bs=64k skip=2048 count=64 iflag=direct status=none || return 1
+	in_range $(($(now_ms) - from)) 0 50 && wait $FIRST
+}
+
+# zone_rate: one I/O after the other to a zone, at the rate of its group
+zone_rate() {
+	local begin
+	begin=$(now_ms)
+	in_group a dd if=/dev/zero of="$DEV" bs=64k count=32 oflag=direct conv=notrunc status=none || return 1
+	within $(($(now_ms) - begin)) $((31 * 64 * KiB * 1000 / RATE)) 2000
+}
+
+f2fs() {
+	local writer
+	in_group a python3 - "$MNT/x" <<'EOF' &
+import os, sys, time
+fd, end, n = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), time.monotonic() + 20, 0
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(1 << 16), n % 512 << 16)
+    n += 1
+    time.sleep(0.01)
+EOF
+	writer=$!
+	sleep 2
+	in_group b python3 - "$MNT/x" <<'EOF' || return 1
+import os, sys, time
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    os.fsync(fd)
+    os.close(fd)
+    time.sleep(1.5)
+EOF
+	cap a "$DEV" wbps=max
+	wait $writer
+	umount "$MNT" || return 1
+	fsck.f2fs "$DEV" >"$TMP/fsck" 2>&1 && return
+	tail -n 5 "$TMP/fsck"
+	return 1
+}
+
+plan 8
+mount_cgroup v2
+echo +memory >"$CG/cgroup.subtree_control"
+sysctl -qw vm.dirty_background_bytes=$MiB vm.dirty_writeback_centisecs=50
+group a b
+zoned_dev nb0 0
+cap a "$DEV" wbps=$RATE
+check "another group's fsync of the same zone" other_syncs
+reset_zones
+check "direct writes to the zone by a group without limits" other_direct
+reset_zones
+check "the limit goes while writes are held" limit_goes
+reset_zones
+check "limits come and go" limits_change
+reset_zones
+check "other zones and reads do not wait" others_free
+reset_zones
+check "the rate of one I/O at a time" zone_rate
+cap a "$DEV" wbps=max
+zoned_dev nb1 16
+if mkfs.f2fs -m -f "$DEV" >"$TMP/mkfs.log" 2>&1 && mount -t f2fs "$DEV" "$MNT"; then
+	undo+=("! mountpoint -q $MNT || umount $MNT")
+	cap a "$DEV" wbps=$RATE
+	check "f2fs: fsync of a limited writer's file by another group" f2fs
+	check "f2fs: no write was lost" equal "$(dmesg | grep -cE 'lost async|I/O error' || true)" 0
+else
+	skip "f2fs: fsync of a limited writer's file by another group" "no f2fs"
+	skip "f2fs: no write was lost" "no f2fs"
+fi
