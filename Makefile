@@ -11,6 +11,7 @@ help:
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
+	@echo 'make torture         2,000 seeds of attacks on limits; others: FIRST=1 LAST=2000 (half an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
@@ -47,10 +48,15 @@ selftest:
 	@scripts/build $(CONFIG)
 	@scripts/selftest $(CONFIG) $(T) $(if $(T),-v)
 
+torture:
+	@scripts/deps build test
+	@scripts/build uml-vt
+	@scripts/torture $(if $(FIRST),--first $(FIRST)) $(if $(LAST),--last $(LAST))
+
 clean:
 	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests
 
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check bench shell tree patches selftest clean distclean
+.PHONY: help demo check bench shell tree patches selftest torture clean distclean

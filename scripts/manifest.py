@@ -5,6 +5,7 @@ A later patch may change a file that an earlier one adds (Makefile, Kconfig): th
 the earlier ones are found by taking the later hunks away again.
 """
 import glob
+import itertools
 import os
 import re
 import subprocess
@@ -96,10 +97,14 @@ class Series:
             text += f'\n\n{author} ({len(subjects)}):\n' + '\n'.join(f'  {subject}' for subject in subjects)
         return text + '\n\n' + patchfile.diffstat(''.join(str(diff) for patch in patches for diff in patch.diffs))
 
+    def fixes(self):
+        """The patches before the first that adds a file: what they call is mainline's, so they fix that."""
+        return list(itertools.takewhile(lambda name: not self.adds[name], self.adds))
+
     def hooks(self):
-        """Changed lines in mainline's files: {path: lines}."""
+        """Changed lines in mainline's files, those of fixes() left out: {path: lines}."""
         lines = {}
-        for name in self.adds:
+        for name in list(self.adds)[len(self.fixes()):]:
             for diff in self.parse(name).diffs:
                 if diff.path not in self.owner:
                     lines[diff.path] = lines.get(diff.path, 0) + diff.changed()

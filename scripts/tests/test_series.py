@@ -126,6 +126,19 @@ class TestSeries(unittest.TestCase):
         self.series('from-tree', self.tree)
         self.assertIn('more than 150', self.series('check', status=1))
 
+    def test_fix_in_front(self):
+        """What is mended in mainline before the series adds a file is no hook, after that it is one."""
+        self.git(self.tree, 'checkout', '-q', '-b', 'mended', 'base')
+        self.write(self.tree, 'block/core.c', self.read(self.tree + '/block/core.c') + 'x\n' * 200)
+        self.commit('block: mend core')
+        self.git(self.tree, 'cherry-pick', 'base..work')
+        self.series('from-tree', self.tree)
+        self.assertIn('3 patches, 4 new files, hooks 1 lines of 150', self.series('check'))
+        self.git(self.tree, 'checkout', '-q', 'work')
+        self.git(self.tree, 'cherry-pick', 'mended~2')
+        self.series('from-tree', self.tree)
+        self.assertIn('more than 150', self.series('check', status=1))
+
     def test_new_file_to_move(self):
         """A file moved to another patch in the manifest moves there."""
         self.write(self.top, 'patches/series', '0001-block-add-a.patch: block/ioband/a.c block/ioband/Kconfig '
