@@ -2,116 +2,20 @@
 /*
  * Where a bio meets its caps.
  *
- * The fast path takes what the bio costs at each gate from this CPU's reserve of
- * that gate: no lock, and no line that another CPU writes.  When a reserve runs
- * out it is refilled by cmpxchg on the gate's TAT.  Only when there is not enough
- * there either, or others wait, decide.c decides under dev->lock.
+ * The fast path takes what the bio costs at each gate from the reserve that this CPU
+ * has of that gate: no lock, and no line that all CPUs write.  When a reserve runs
+ * out it is refilled by cmpxchg on the gate's TAT, see reserve.c.  Only when there is
+ * not enough there either, or others wait, decide.c decides under dev->lock.
  */
 #include <linux/compiler_attributes.h>
 #include <linux/ktime.h>
 #include <linux/pagemap.h>
-#include <linux/percpu.h>
 #include <trace/events/ioband.h>
 
 #include "ioband.h"
 
 /* Gates that the lockless path takes; who passes more takes the lock. */
 #define IOBAND_FAST_DEPTH	8
-
-/* This CPU is short of @units: buy them, and a batch if there is enough. */
-static bool ioband_refill(struct ioband_rule *rule, struct ioband_reserve *res,
-			  enum ioband_unit unit, u32 units)
-{
-	struct ioband_bucket *b = &rule->bucket[unit];
-	u64 short_of = units - res->left[unit];
-	u64 batch = b->rate.batch;
-	s64 now;
-
-	if (!b->rate.per_sec) {
-		res->left[unit] = IOBAND_PLENTY;
-		return true;
-	}
-	now = ktime_get_ns();
-	for (;;) {
-		u64 rem = res->rem[unit];
-		s64 cost = ioband_cost(b->rate.per_sec, short_of + batch, &rem);
-
-		if (ioband_take(b, cost, now, now)) {
-			res->left[unit] = units + batch;
-			res->rem[unit] = rem;
-			return true;
-		}
-		if (!batch)
-			return false;
-		batch = 0;
-	}
-}
-
-/* Give back what goes beyond a batch. */
-static void ioband_trim(struct ioband_rule *rule, struct ioband_reserve *res,
-			enum ioband_unit unit)
-{
-	struct ioband_bucket *b = &rule->bucket[unit];
-	u64 rem = 0;
-
-	if (!b->rate.per_sec || res->left[unit] <= b->rate.batch)
-		return;
-	atomic64_sub(ioband_cost(b->rate.per_sec,
-				 res->left[unit] - b->rate.batch, &rem), &b->tat);
-	res->left[unit] = b->rate.batch;
-}
-
-static __always_inline bool ioband_reserve_has(struct ioband_rule *rule,
-					       const struct ioband_reserve *res,
-					       u32 bytes)
-{
-	return likely(!READ_ONCE(rule->closed)) &&
-	       likely(res->left[IOBAND_BYTES] >= bytes) &&
-	       likely(res->left[IOBAND_IOS] >= 1);
-}
-
-static __always_inline void ioband_reserve_use(struct ioband_reserve *res,
-					       u32 bytes)
-{
-	res->left[IOBAND_BYTES] -= bytes;
-	res->left[IOBAND_IOS]--;
-}
-
-static bool ioband_reserve_take(struct ioband_rule *rule, u32 bytes)
-{
-	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
-
-	if (!ioband_reserve_has(rule, res, bytes))
-		return false;
-	ioband_reserve_use(res, bytes);
-	return true;
-}
-
-static void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
-{
-	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
-
-	res->left[IOBAND_BYTES] += bytes;
-	res->left[IOBAND_IOS]++;
-	ioband_trim(rule, res, IOBAND_BYTES);
-	ioband_trim(rule, res, IOBAND_IOS);
-}
-
-static bool ioband_reserve_fill(struct ioband_rule *rule, u32 bytes)
-{
-	struct ioband_reserve *res = this_cpu_ptr(rule->reserve);
-
-	if (READ_ONCE(rule->closed))
-		return false;
-	if (res->left[IOBAND_BYTES] < bytes &&
-	    !ioband_refill(rule, res, IOBAND_BYTES, bytes))
-		return false;
-	if (res->left[IOBAND_IOS] >= 1 ||
-	    ioband_refill(rule, res, IOBAND_IOS, 1))
-		return true;
-	ioband_trim(rule, res, IOBAND_BYTES);
-	return false;
-}
 
 /*
  * Take from the reserves at all gates or at none.  The rules seen are kept for
@@ -130,16 +34,14 @@ static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 			continue;
 		/* where others wait, line up with them */
 		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH ||
-		    !(ioband_reserve_take(rule, bytes) ||
-		      (ioband_reserve_fill(rule, bytes) &&
-		       ioband_reserve_take(rule, bytes))))
+		    !ioband_reserve_pay(rule, bytes))
 			goto undo;
 		rules[nr++] = rule;
 	}
 	return true;
 undo:
 	while (nr--)
-		ioband_reserve_return(rules[nr], bytes);
+		ioband_reserve_return(rules[nr], bytes, 1);
 	return false;
 }
 
@@ -201,19 +103,23 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 	return ioband_judge(bio, false);
 }
 
-/*
- * Sets *@res to what to pay from at a gate on this CPU; false if there is not enough
- * in it or the matter is not so simple.
- */
-static __always_inline bool ioband_fast_gate(struct ioband_dir *gate, u32 bytes,
-					     struct ioband_reserve **res)
+/* Pay at a gate if all of it is in reserve, and the matter is as simple as that. */
+static __always_inline bool ioband_fast_pay(struct ioband_rule *rule,
+					    struct ioband_dir *gate, u32 bytes)
 {
-	struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
+	struct ioband_reserve *res;
 
 	if (unlikely(!rule) || unlikely(ioband_crowded(gate)))
 		return false;
-	*res = this_cpu_ptr(rule->reserve);
-	return ioband_reserve_has(rule, *res, bytes);
+	res = ioband_reserve_of(rule);
+	if (rule->limits[IOBAND_BYTES] &&
+	    unlikely(!ioband_reserve_take_units(res, IOBAND_BYTES, bytes)))
+		return false;
+	if (!rule->limits[IOBAND_IOS] ||
+	    likely(ioband_reserve_take_units(res, IOBAND_IOS, 1)))
+		return true;
+	ioband_reserve_return(rule, bytes, 0);
+	return false;
 }
 
 /*
@@ -223,8 +129,8 @@ static __always_inline bool ioband_fast_gate(struct ioband_dir *gate, u32 bytes,
 static __always_inline bool ioband_cap(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
-	struct ioband_reserve *res, *above;
 	struct ioband_dir *dir, *lim, *up;
+	struct ioband_rule *rule;
 	struct ioband_grp *grp;
 
 	/*
@@ -250,17 +156,16 @@ static __always_inline bool ioband_cap(struct bio *bio)
 		goto pass;
 	if (unlikely(!bytes))
 		goto slow;
-	if (!ioband_fast_gate(lim, bytes, &res))
-		goto slow;
 	up = READ_ONCE(lim->up);
-	if (up) {
-		if (unlikely(READ_ONCE(up->up)))
-			goto slow;
-		if (!ioband_fast_gate(up, bytes, &above))
-			goto slow;
-		ioband_reserve_use(above, bytes);
+	if (up && unlikely(READ_ONCE(up->up)))
+		goto slow;
+	rule = rcu_dereference_sched(lim->rule);
+	if (!ioband_fast_pay(rule, lim, bytes))
+		goto slow;
+	if (up && unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), up, bytes))) {
+		ioband_reserve_return(rule, bytes, 1);
+		goto slow;
 	}
-	ioband_reserve_use(res, bytes);
 	preempt_enable();
 	ioband_passed(bio);
 	return false;

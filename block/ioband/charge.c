@@ -29,6 +29,17 @@ bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 	return true;
 }
 
+/* As ioband_take(), with all that CPUs have in reserve, if need be. */
+static bool ioband_take_all(struct ioband_rule *rule, struct ioband_bucket *b,
+			    s64 cost, s64 arrival, s64 now)
+{
+	/* after a long one nothing may be in hand: it has used the burst and more */
+	if (cost > b->rate.burst)
+		ioband_reserve_reclaim(rule);
+	return ioband_take(b, cost, arrival, now) ||
+	       (ioband_reserve_reclaim(rule) && ioband_take(b, cost, arrival, now));
+}
+
 /* Charge a TAT that does not allow it; with a bounded debt no more than that. */
 static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now,
 			       bool bounded)
@@ -103,6 +114,9 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 	struct ioband_rule *rule = ioband_gate_rule(gate);
 	s64 arrival = ioband_arrival_at(rule, bio), most = 0;
 
+	/* nobody who owes has something in hand */
+	if (rule && terms != IOBAND_TERMS_NOW)
+		ioband_reserve_reclaim(rule);
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
 		s64 cost;
@@ -114,16 +128,11 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		if (terms != IOBAND_TERMS_NOW) {
 			ioband_take_anyway(b, cost, now,
 					   terms == IOBAND_TERMS_BOUNDED);
-		} else if (!ioband_take(b, cost, arrival, now)) {
+		} else if (!ioband_take_all(rule, b, cost, arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
 		}
 		swap(b->rem, gate->bill[unit].rem);
-		/* see IOBAND_RESERVE_NS */
-		if (b->rate.batch && cost > b->rate.burst) {
-			rule->closed_until = now + IOBAND_RESERVE_NS;
-			WRITE_ONCE(rule->closed, true);
-		}
 	}
 	if (terms == IOBAND_TERMS_BOUNDED && most)
 		rule->lent = ioband_lent(rule->lent, now, most);
@@ -330,23 +339,4 @@ bool ioband_is_crowded(struct ioband_dir *dir)
 		if (ioband_crowded(gate))
 			return true;
 	return false;
-}
-
-/**
- * ioband_reopen - let reserves be used again that were closed for a while
- * @dir:	a group and direction
- * @now:	ns
- *
- * Context: dev->lock held.
- */
-void ioband_reopen(struct ioband_dir *dir, s64 now)
-{
-	struct ioband_dir *gate;
-
-	for (gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_rule *rule = ioband_gate_rule(gate);
-
-		if (rule && rule->closed && rule->closed_until <= now)
-			WRITE_ONCE(rule->closed, false);
-	}
 }

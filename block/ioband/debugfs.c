@@ -92,14 +92,19 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 	struct request_queue *q = sf->private;
 	struct blkcg_gq *blkg;
 
-	/* groups are freed under blkcg_mutex, and leave the list later */
+	/* groups are freed, and leave the list, under blkcg_mutex */
 	guard(mutex)(&q->blkcg_mutex);
-	guard(spinlock_irq)(&q->queue_lock);
+	spin_lock_irq(&q->queue_lock);
 	list_for_each_entry(blkg, &q->blkg_list, q_node) {
 		if (seq_has_overflowed(sf))
 			break;
 		ioband_show_grp(sf, blkg);
+		/* there may be thousands */
+		spin_unlock_irq(&q->queue_lock);
+		cond_resched();
+		spin_lock_irq(&q->queue_lock);
 	}
+	spin_unlock_irq(&q->queue_lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(ioband_groups);

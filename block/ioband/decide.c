@@ -135,7 +135,6 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 	ioband_relink(dir, now);
 	if (!dir->lim)
 		return IOBAND_FREE;
-	ioband_reopen(dir, now);
 	/* the rest of a split whose bytes are paid, and nothing counts pieces */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;

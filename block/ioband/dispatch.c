@@ -254,8 +254,7 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 		}
 	}
 	ioband_lanes_drain(dev, bios);
-	ioband_share_drain(dev, bios);
-	return false;
+	return ioband_share_drain(dev, bios, &budget);
 }
 
 /**

@@ -22,7 +22,8 @@
 
 /*
  * The map of ioband.  A bio travels admit.c, decide.c, queue.c, dispatch.c,
- * complete.c, on a zoned disk lane.c, and pays by charge.c or owes by debt.c;
+ * complete.c, on a zoned disk lane.c, and pays by reserve.c without dev->lock, by
+ * charge.c with it, or owes by debt.c;
  * rules come in through files.c and rule.c; policy.c has the essay.
  *
  * Lock order, outermost first:
@@ -56,6 +57,9 @@
  *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
  *	is in a fifo or a released list.  The others wait in the lane in the order
  *	in which they were submitted.
+ *  I12	What is in reserve has been charged to its TAT, and is no more than
+ *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
+ *	reserve there, but for what CPUs were buying when the first began to wait.
  */
 
 struct ioband_dev;
@@ -68,14 +72,13 @@ struct ioband_dev;
  */
 #define IOBAND_MAX_LEVEL	64
 
-/* What a CPU has in hand of something without limit: for decades. */
-#define IOBAND_PLENTY		(U64_MAX / 2)
+/* Reserves that a rule has at most, whatever the number of CPUs. */
+#define IOBAND_RESERVES		64U
 
-/* per CPU and rule: what this CPU has paid for and not used yet */
+/* per rule and some CPUs: what is paid for and not used yet, I12 */
 struct ioband_reserve {
-	u64			left[IOBAND_NR_UNITS];	/* units in hand */
-	u64			rem[IOBAND_NR_UNITS];	/* see ioband_cost() */
-};
+	atomic64_t		left[IOBAND_NR_UNITS];	/* units in hand */
+} ____cacheline_aligned_in_smp;
 
 struct ioband_bucket {
 	struct ioband_rate	rate;
@@ -85,11 +88,12 @@ struct ioband_bucket {
 
 /* per group, device and direction: the limits of one gate; I4, RCU */
 struct ioband_rule {
-	struct ioband_reserve __percpu *reserve;
-	bool			closed;	/* reserves are, see IOBAND_RESERVE_NS */
+	struct ioband_reserve	*reserve;	/* by CPU >> shift */
+	u8			shift;
+	bool			limits[IOBAND_NR_UNITS];	/* which units are limited */
+	bool			stocked;	/* something may be in reserve, I12 */
 	/* not beside what every bio reads */
 	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
-	s64			closed_until;	/* dev->lock */
 	s64			since;	/* earlier arrivals: TAT knows of them */
 	s64			lent;	/* dev->lock, see ioband_lent() */
 	struct rcu_head		rcu;
@@ -327,7 +331,33 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
 u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 bool ioband_is_crowded(struct ioband_dir *dir);
-void ioband_reopen(struct ioband_dir *dir, s64 now);
+
+/* reserve.c */
+struct ioband_reserve *ioband_reserve_alloc(void);
+void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS]);
+bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes);
+void ioband_reserve_return(struct ioband_rule *rule, u32 bytes, u32 ios);
+bool ioband_reserve_reclaim(struct ioband_rule *rule);
+
+static __always_inline struct ioband_reserve *
+ioband_reserve_of(const struct ioband_rule *rule)
+{
+	return &rule->reserve[raw_smp_processor_id() >> rule->shift];
+}
+
+/* Take units that are in reserve. */
+static __always_inline bool ioband_reserve_take_units(struct ioband_reserve *res,
+						      enum ioband_unit unit, u32 units)
+{
+	atomic64_t *left = &res->left[unit];
+	s64 had = atomic64_read(left);
+
+	do {
+		if (had < units)
+			return false;
+	} while (unlikely(!atomic64_try_cmpxchg(left, &had, had - units)));
+	return true;
+}
 
 /* debt.c */
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);

@@ -193,8 +193,14 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	struct ioband_ent *ent = &dir->source;
 	struct ioband_dir *gate;
 
-	for (gate = dir->lim; gate; gate = gate->up)
+	for (gate = dir->lim; gate; gate = gate->up) {
+		struct ioband_rule *rule = ioband_gate_rule(gate);
+
 		ent = ioband_adopt(dev, ent, &gate->gate, now);
+		/* when the first leaves depends on all that can be had, I12 */
+		if (rule)
+			ioband_reserve_reclaim(rule);
+	}
 	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
 	/* each of them may have moved */
 	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)

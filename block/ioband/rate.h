@@ -54,12 +54,14 @@
  */
 #define IOBAND_LATE_NS		NSEC_PER_MSEC
 /*
- * CPUs take tokens in batches to stay off each other's cache lines.  What all
- * of them can hold back together is this much time of the rate; it is taken
- * out of the burst, so the bound above holds whatever they hold.  After an I/O
- * larger than what is left of the burst they stay closed for as long.
+ * CPUs buy units in batches to stay off each other's cache lines.  What all of them
+ * can have in reserve together is this much time of the rate.  It is taken out of the
+ * burst, since a TAT forgets during idle times what was bought before: so the bound
+ * above holds whatever they have.  One case is left: an I/O larger than the burst goes
+ * while a CPU, interrupted between taking from its reserve and charging for more, has
+ * in hand what could not be taken back.  That CPU may then use its batch on top.
  */
-#define IOBAND_RESERVE_NS	(100 * NSEC_PER_USEC)
+#define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
 /*
  * A limit is overdrawn by this much time of its rate at most for I/O that is not
  * held because somebody else waits for it.
@@ -107,11 +109,11 @@ static inline s64 ioband_cost(u64 per_sec, u64 units, u64 *rem)
  * @per_sec:	units a second; 0 or U64_MAX mean no limit
  * @min_burst:	the least burst in units
  * @min_batch:	the least batch in units that is worth reserving
- * @nr_cpus:	how many CPUs may hold a batch
+ * @nr_parts:	how many batches can be held at a time
  */
 static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 				    u32 min_burst, u32 min_batch,
-				    unsigned int nr_cpus)
+				    unsigned int nr_parts)
 {
 	u64 rem = 0;
 
@@ -122,14 +124,30 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 	r->per_sec = min(per_sec, IOBAND_RATE_MAX);
 	r->burst = max_t(s64, IOBAND_BURST_NS,
 			 ioband_cost(r->per_sec, min_burst, &rem));
-	r->batch = mul_u64_u32_div(r->per_sec, IOBAND_RESERVE_NS / nr_cpus,
-				   NSEC_PER_SEC);
+	r->batch = div_u64(mul_u64_u32_div(r->per_sec, IOBAND_RESERVE_NS, NSEC_PER_SEC),
+			   nr_parts);
 	/* it is bought along with a bio's worth: see ioband_cost() */
 	r->batch = min_t(u64, r->batch, S32_MAX);
 	if (r->batch < min_batch)
 		r->batch = 0;
 	else
 		r->burst -= IOBAND_RESERVE_NS;
+}
+
+/**
+ * ioband_rate_parts - how many batches is the reserve of a limit worth?
+ * @per_sec:	units a second, 0 or U64_MAX for no limit
+ * @min_batch:	the least batch in units
+ *
+ * Return: the number, 0 if not one; UINT_MAX for no limit.
+ */
+static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
+{
+	if (!per_sec || per_sec == U64_MAX)
+		return UINT_MAX;
+	return min_t(u64, UINT_MAX,
+		     div_u64(mul_u64_u32_div(min(per_sec, IOBAND_RATE_MAX), IOBAND_RESERVE_NS,
+					     NSEC_PER_SEC), min_batch));
 }
 
 /**

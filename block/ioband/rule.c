@@ -4,14 +4,9 @@
  * from the old one under load.
  */
 #include <linux/ktime.h>
-#include <linux/percpu.h>
 #include <linux/slab.h>
 
 #include "ioband.h"
-
-/* A batch pays from this many ordinary I/Os on. */
-#define IOBAND_MIN_BATCH_IOS	4
-#define IOBAND_MIN_BATCH_BYTES	(IOBAND_MIN_BATCH_IOS * SZ_4K)
 
 /**
  * ioband_rule_alloc - memory for a rule
@@ -25,7 +20,7 @@ struct ioband_rule *ioband_rule_alloc(void)
 
 	if (!rule)
 		return NULL;
-	rule->reserve = alloc_percpu(struct ioband_reserve);
+	rule->reserve = ioband_reserve_alloc();
 	if (!rule->reserve) {
 		kfree(rule);
 		return NULL;
@@ -43,7 +38,7 @@ void ioband_rule_free(struct ioband_rule *rule)
 {
 	if (!rule)
 		return;
-	free_percpu(rule->reserve);
+	kfree(rule->reserve);
 	kfree(rule);
 }
 
@@ -123,25 +118,6 @@ static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
 	atomic64_set(&new->bucket[unit].tat, tat);
 }
 
-static void ioband_rule_init(struct ioband_rule *rule,
-			     const u64 limit[IOBAND_NR_UNITS], s64 now)
-{
-	int cpu;
-
-	ioband_rate_init(&rule->bucket[IOBAND_BYTES].rate, limit[IOBAND_BYTES],
-			 IOBAND_BURST_BYTES, IOBAND_MIN_BATCH_BYTES,
-			 num_possible_cpus());
-	ioband_rate_init(&rule->bucket[IOBAND_IOS].rate, limit[IOBAND_IOS],
-			 IOBAND_BURST_IOS, IOBAND_MIN_BATCH_IOS,
-			 num_possible_cpus());
-	for_each_possible_cpu(cpu)
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			if (!rule->bucket[unit].rate.per_sec)
-				per_cpu_ptr(rule->reserve, cpu)->left[unit] =
-					IOBAND_PLENTY;
-	rule->since = now;
-}
-
 /* Exchange a rule.  Who waits below is looked at when its turn comes. */
 static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64 now)
 {
@@ -189,8 +165,11 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 		struct bio *head = dir->gate.head;
 
 		swap(new, *spare);
-		ioband_rule_init(new, limit, now);
+		ioband_reserve_init(new, limit);
+		new->since = now;
 		new->lent = old ? old->lent : now;
+		if (old)
+			ioband_reserve_reclaim(old);
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 			ioband_inherit(new, old, unit,
 				       head ? ioband_arrival(head) : S64_MAX, now);

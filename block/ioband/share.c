@@ -373,20 +373,30 @@ void ioband_share_removed(struct ioband_grp *grp)
 }
 
 /**
- * ioband_share_drain - take all bios that wait for their share
+ * ioband_share_drain - take bios that wait for their share
  * @dev:	the device
  * @bios:	where to add them
+ * @budget:	how many at most; becomes what is left of it
  *
  * Context: dev->lock held.
+ * Return: true if there are more.
  */
-void ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios)
+bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
+			unsigned int *budget)
 {
 	struct ioband_sharer *sh = &dev->share;
 	struct ioband_grp *grp;
 
 	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
-		sh->outstanding -= bio_list_size(&grp->share.fifo);
-		bio_list_merge_init(bios, &grp->share.fifo);
+		struct bio_list *fifo = &grp->share.fifo;
+
+		for (; *budget && !bio_list_empty(fifo); (*budget)--) {
+			bio_list_add(bios, bio_list_pop(fifo));
+			sh->outstanding--;
+		}
+		if (!bio_list_empty(fifo))
+			return true;
 		ioband_move(dev, grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY);
 	}
+	return false;
 }

@@ -166,7 +166,8 @@ void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
 void ioband_share_pump(struct ioband_dev *dev, s64 now);
 void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
-void ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios);
+bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
+			unsigned int *budget);
 void ioband_bound_lead(struct ioband_grp *grp, s64 ns);
 struct ioband_class *ioband_class(struct ioband_sharer *sh,
 				  const struct bio *bio, unsigned int size);

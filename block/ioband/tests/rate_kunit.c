@@ -85,7 +85,7 @@ static void rate_burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bps(U64_MAX).per_sec, 0);
 }
 
-/* What CPUs may reserve is taken out of the burst, whatever their number. */
+/* What CPUs may have in reserve is taken out of the burst, whatever their number. */
 static void rate_batch(struct kunit *test)
 {
 	static const unsigned int cpus[] = { 1, 2, 7, 64, 4096 };
@@ -103,6 +103,25 @@ static void rate_batch(struct kunit *test)
 		ioband_rate_init(&r, SZ_1M, IOBAND_BURST_BYTES, 16384, cpus[i]);
 		KUNIT_EXPECT_EQ(test, r.batch, 0);
 	}
+}
+
+/* As many batches as a limit is said to be worth are worth having, also at round numbers. */
+static void rate_parts(struct kunit *test)
+{
+	static const u64 iops[] = { 8000, 24000, 48000, 96000, 512000, 777777 };
+
+	for (int i = 0; i < ARRAY_SIZE(iops); i++) {
+		unsigned int parts = ioband_rate_parts(iops[i], 4);
+
+		KUNIT_EXPECT_GT(test, parts, 0);
+		for (unsigned int nr = 1; nr <= parts; nr++) {
+			struct ioband_rate r;
+
+			ioband_rate_init(&r, iops[i], IOBAND_BURST_IOS, 4, nr);
+			KUNIT_EXPECT_GE(test, r.batch, 4);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, ioband_rate_parts(7999, 4), 0);
 }
 
 static void rate_when(struct kunit *test)
@@ -308,6 +327,7 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_cost_carries),
 	KUNIT_CASE(rate_burst),
 	KUNIT_CASE(rate_batch),
+	KUNIT_CASE(rate_parts),
 	KUNIT_CASE(rate_when),
 	KUNIT_CASE(rate_charge),
 	KUNIT_CASE(rate_debt),

@@ -20,8 +20,8 @@ lone() {
 }
 
 # at_once CAP: deep 4 KiB I/O after a long idle time. By the time T (2 ms) B plus
-# what was earned since has left, in whole I/Os; a CPU may have up to 100 us of
-# the rate in reserve, which is taken out of B.
+# what was earned since has left, in whole I/Os; CPUs may have 0.5 ms of the rate in
+# reserve, which is taken out of B.
 at_once() {
 	local rate=${1#*=} unit=4096 burst ms=2 now in_hand
 	case $1 in *bps*) burst=65536 ;; *) burst=1 unit=1 ;; esac
@@ -35,7 +35,7 @@ at_once() {
 	cap g "$DEV" rbps=max riops=max
 	now=$(awk -v "t=$(val r start_ns)" -v "d=${ms}000000" '$2 <= t + d' "$TMP/log" | wc -l)
 	check "$1: B and no more leaves at once" in_range "$now" \
-		$(((in_hand - rate * 100) / unit / 1000000)) $((in_hand / unit / 1000000))
+		$(((in_hand - rate * 500) / unit / 1000000)) $((in_hand / unit / 1000000))
 }
 
 plan 14
@@ -62,7 +62,8 @@ big() {
 }
 big 1M $MiB 937500000
 big 128k 65536 1000000000
-big 4M 100000000 36943040
+# a rate with reserves: 0.5 ms of B are theirs
+big 4M 100000000 37443040
 
 at_once rbps=$MiB
 at_once rbps=65536

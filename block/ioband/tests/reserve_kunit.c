@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What reserve.c promises: no unit is lost or given twice, whoever takes, returns and
+ * reclaims at the same time; and what leaves in a window stays within the limit.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "../ioband.h"
+
+#define TASKS		4
+#define TRIES		20000
+/* Each purchase is rounded up to a ns, and each return down. */
+#define ROUNDED_NS	(6LL * TASKS * TRIES)
+
+static struct ioband_rule *reserve_rule(struct kunit *test, u64 bps, u64 iops)
+{
+	const u64 limit[] = { [IOBAND_BYTES] = bps, [IOBAND_IOS] = iops };
+	struct ioband_rule *rule = ioband_rule_alloc();
+
+	KUNIT_ASSERT_NOT_NULL(test, rule);
+	ioband_reserve_init(rule, limit);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		atomic64_set(&rule->bucket[unit].tat, ktime_get_ns());
+	return rule;
+}
+
+struct reserve_task {
+	struct ioband_rule *rule;
+	struct task_struct *task;
+	bool returns;		/* gives back one in four */
+	u64 bytes, ios;		/* that it has used */
+	int seed;
+};
+
+static int reserve_taskfn(void *data)
+{
+	struct reserve_task *t = data;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, t->seed);
+	for (int i = 0; i < TRIES; i++) {
+		u32 bytes = 512 * (1 + prandom_u32_state(&rnd) % 32);
+
+		if (!ioband_reserve_pay(t->rule, bytes))
+			continue;
+		if (t->returns && !(prandom_u32_state(&rnd) % 4)) {
+			ioband_reserve_return(t->rule, bytes, 1);
+			continue;
+		}
+		t->bytes += bytes;
+		t->ios++;
+	}
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+	return 0;
+}
+
+/* Several tasks pay at the same time; returns what they have used by the end. */
+static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool returns,
+			u64 used[IOBAND_NR_UNITS])
+{
+	struct reserve_task tasks[TASKS];
+
+	used[IOBAND_BYTES] = 0;
+	used[IOBAND_IOS] = 0;
+	for (int i = 0; i < TASKS; i++) {
+		tasks[i] = (struct reserve_task){ .rule = rule, .returns = returns, .seed = i + 1 };
+		tasks[i].task = kthread_run(reserve_taskfn, &tasks[i], "ioband_kunit/%d", i);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tasks[i].task);
+	}
+	/* dev->lock is what keeps two of these apart: there is one task that reclaims */
+	for (int i = 0; i < 50; i++) {
+		ioband_reserve_reclaim(rule);
+		usleep_range(100, 200);
+	}
+	for (int i = 0; i < TASKS; i++) {
+		kthread_stop(tasks[i].task);
+		used[IOBAND_BYTES] += tasks[i].bytes;
+		used[IOBAND_IOS] += tasks[i].ios;
+	}
+}
+
+/* The charges in the end are what was used, to the rounding of each purchase. */
+static void reserve_conserves(struct kunit *test)
+{
+	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1000000);
+	const s64 start = ktime_get_ns() + 3600 * (s64)NSEC_PER_SEC;
+	u64 used[IOBAND_NR_UNITS];
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		/* there always is enough, and the clock does not matter */
+		rule->bucket[unit].rate.burst = 1000000 * (s64)NSEC_PER_SEC;
+		atomic64_set(&rule->bucket[unit].tat, start);
+	}
+	reserve_run(test, rule, true, used);
+	KUNIT_EXPECT_GT(test, used[IOBAND_IOS], TASKS * TRIES / 2);
+	ioband_reserve_reclaim(rule);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+		u64 rem = 0;
+		s64 cost = ioband_cost(b->rate.per_sec, used[unit], &rem);
+		s64 charged = atomic64_read(&b->tat) - start;
+
+		KUNIT_EXPECT_GE(test, charged, cost);
+		KUNIT_EXPECT_LE(test, charged, cost + ROUNDED_NS);
+		for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
+			KUNIT_EXPECT_EQ(test, atomic64_read(&rule->reserve[i].left[unit]), 0);
+	}
+	ioband_rule_free(rule);
+}
+
+/* No more leaves in a window than the rate and a burst, with what was in reserve. */
+static void reserve_window(struct kunit *test)
+{
+	static const u64 bps[] = { SZ_32M, SZ_128M, SZ_1G };
+
+	for (int i = 0; i < ARRAY_SIZE(bps); i++) {
+		struct ioband_rule *rule = reserve_rule(test, bps[i], U64_MAX);
+		s64 start = ktime_get_ns();
+		u64 used[IOBAND_NR_UNITS];
+		u64 ns;
+
+		KUNIT_EXPECT_GT(test, rule->bucket[IOBAND_BYTES].rate.batch, 0);
+		reserve_run(test, rule, false, used);
+		ns = ktime_get_ns() - start + IOBAND_BURST_NS;
+		KUNIT_EXPECT_LE(test, used[IOBAND_BYTES],
+				mul_u64_u64_div_u64(bps[i], ns, NSEC_PER_SEC) + 1);
+		KUNIT_EXPECT_GT(test, used[IOBAND_BYTES], 0);
+		ioband_rule_free(rule);
+	}
+}
+
+/* At a low limit CPUs share what makes a batch; one that is lower still has none. */
+static void reserve_parts(struct kunit *test)
+{
+	struct ioband_rule *rule;
+
+	KUNIT_EXPECT_EQ(test, ioband_rate_parts(U64_MAX, 16384), UINT_MAX);
+	KUNIT_EXPECT_EQ(test, ioband_rate_parts(SZ_1M, 16384), 0);
+	KUNIT_EXPECT_EQ(test, ioband_rate_parts(32768000, 16384), 1);
+	KUNIT_EXPECT_EQ(test, ioband_rate_parts(SZ_1G, 16384), 32);
+
+	rule = reserve_rule(test, SZ_1M, 100);
+	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_BYTES].rate.batch, 0);
+	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_IOS].rate.batch, 0);
+	ioband_rule_free(rule);
+
+	rule = reserve_rule(test, U64_MAX, 8000);
+	KUNIT_EXPECT_EQ(test, (nr_cpu_ids - 1) >> rule->shift, 0);
+	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_IOS].rate.batch, 4);
+	KUNIT_EXPECT_FALSE(test, rule->limits[IOBAND_BYTES]);
+	ioband_rule_free(rule);
+
+	rule = reserve_rule(test, 1000ULL * SZ_1G, U64_MAX);
+	KUNIT_EXPECT_EQ(test, (nr_cpu_ids - 1) >> rule->shift,
+			min(nr_cpu_ids, IOBAND_RESERVES) - 1);
+	ioband_rule_free(rule);
+}
+
+static struct kunit_case reserve_cases[] = {
+	KUNIT_CASE(reserve_parts),
+	KUNIT_CASE(reserve_conserves),
+	KUNIT_CASE(reserve_window),
+	{ }
+};
+
+static struct kunit_suite reserve_suite = {
+	.name = "ioband_reserve",
+	.test_cases = reserve_cases,
+};
+
+kunit_test_suite(reserve_suite);
+
+MODULE_DESCRIPTION("KUnit tests of ioband's reserves");
+MODULE_LICENSE("GPL");
