@@ -56,6 +56,19 @@ def complaint(text):
     return ': ' + match.group(1) if match else ''
 
 
+def splat(log, first):
+    """What a kernel log says after its line first: the next lines and the functions of the trace, as one line."""
+    lines = [re.sub(r'^\[[ .\d]*\]\s*', '', line).strip() for line in log.splitlines()]
+    # What scripts/boot lets pass at boot may look the same.
+    booted = next((nr for nr, line in enumerate(lines) if 'as init process' in line), 0)
+    if first not in lines[booted:]:
+        return ''
+    after = [line for line in lines[lines.index(first, booted) + 1:][:80] if re.search(r'\w', line)]
+    trace = [match.group(1) for match in (re.search(r'\]\s+(?:\? )?(\w[\w.]*)\+0x', line) for line in after) if match]
+    says = [line for line in after if not re.search(r'\+0x|^[0-9a-f ]+$', line)]
+    return ' | '.join(says[:6] + [' '.join(dict.fromkeys(trace))])[:900]
+
+
 def judge(text, status):
     """The Result of one test program that printed text and ended with status.
 

@@ -47,6 +47,13 @@ class TestJudge(unittest.TestCase):
         splat = TWO + '-: 2 suspicious lines\n172:[   25.66] WARNING: bad\n190:Call Trace:\n'
         self.assertEqual(tap.judge(splat, 120).causes, ['the kernel complained: WARNING: bad'])
 
+    def test_splat(self):
+        """What the kernel said after a line, once init runs."""
+        log = ('[ 0.1] WARNING: bad\n[ 0.1] at boot\n[ 0.2] Run /init as init process\n[ 9.1] WARNING: bad\n'
+               '[ 9.1] -----\n[ 9.1] block/bio.c:7 is wrong\n[ 9.1]  0123abcd\n[ 9.1]  [<60>] ? bio_put+0x1/0x2\n')
+        self.assertEqual(tap.splat(log, 'WARNING: bad'), 'block/bio.c:7 is wrong | bio_put')
+        self.assertEqual(tap.splat(log, 'WARNING: else'), '')
+
     def test_prints_the_contract_line(self):
         """skipped only when there are any."""
         self.assertEqual(str(tap.judge(TWO, 0)), '2 passed, 0 failed')
