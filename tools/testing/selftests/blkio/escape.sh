@@ -146,6 +146,45 @@ EOF
 	in_range "$(val own bytes)" $((10 * RATE / 2)) $((10 * RATE + BURST))
 }
 
+# Who waits for another group's pages pays at a limit that binds both, and lines up there:
+# small ones, one after the other, leave those their half who wait already.
+lines_up() {
+	local helpers=() from bytes
+	mount_fresh
+	cap P "$DEV" wbps=$RATE
+	cap P/a "$DEV" wbps=$((64 * RATE))
+	group P/c
+	truncate -s 16M "$MNT/own"
+	in_group P/a python3 - "$MNT/f" <<'EOF' &
+import os, sys, time
+fd, end = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), time.monotonic() + 18
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(4096), 0)
+    time.sleep(0.002)
+EOF
+	helpers+=($!)
+	sleep 0.1
+	in_group P/b python3 - "$MNT/f" <<'EOF' &
+import os, sys, time
+fd, end = os.open(sys.argv[1], os.O_RDWR), time.monotonic() + 18
+while time.monotonic() < end:
+    os.fsync(fd)
+    time.sleep(0.0005 if time.monotonic() < end - 13 else 0.005)
+EOF
+	helpers+=($!)
+	from=$(wbytes P)
+	sleep 5
+	bytes=$(($(wbytes P) - from))
+	START=0
+	load P/c own -f "$MNT/own" -o w -s 64k -d 4 -t 10
+	wait_loads
+	wait "${helpers[@]}"
+	cap P "$DEV" wbps=max
+	cap P/a "$DEV" wbps=max
+	in_range $bytes $((4 * RATE)) $((5 * RATE + BURST + OWED)) || return 1
+	in_range "$(val own bytes)" $((10 * RATE * 9 / 20)) $((10 * RATE + BURST))
+}
+
 # The debt of one who is not bound ends, and is seen.
 shown() {
 	mount_fresh
@@ -218,8 +257,8 @@ EOF
 	in_range "$took_ms" $(((bytes - 64 * KiB) * 1000 / (64 * KiB) - 1)) 8000
 }
 
-plan 11
-null_dev nb1 size=100 memory_backed=1 mbps=200
+plan 12
+null_dev nb1 size=100 memory_backed=1 completion_nsec=3000000
 OTHER=$DEV
 null_dev nb0 size=400 mbps=200 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
@@ -234,6 +273,7 @@ cap P "$DEV" wbps=$RATE
 siblings
 cap a "$DEV" wbps=$RATE
 check "v2: who writes another group's file cannot spend its rate" spend
+check "v2: who waits for others' pages lines up where both are bound" lines_up
 check "v2: a debt made by others is bounded, shown, and ends" shown
 check "v2: a debt does not stop readahead of another disk" reads_ahead
 for group in a b; do cap $group "$DEV" wbps=max; done

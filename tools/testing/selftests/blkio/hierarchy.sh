@@ -26,7 +26,7 @@ total() {
 	in_range $sum $((all - all / 5000)) $((all + all / 5000 + 64 * KiB))
 }
 
-plan 24
+plan 25
 null_dev nb0
 mount_cgroup v1
 group a a/b
@@ -99,6 +99,21 @@ start_soon
 load p/a a -f "$DEV" -t $SEC -d 4
 wait_loads
 check "a group alone has all of the limit" total 3072 a
+
+# What the limit above refuses is not paid at the one below: there it is the first.
+cap p "$DEV" rbps=$MiB
+cap p/a "$DEV" riops=1
+# so that its group knows the limit: before, no I/O takes the path without a lock
+START=0
+load p/a a -f "$DEV" -n 1 -s 4k
+wait_loads
+sleep 2
+start_soon
+load p/b b -f "$DEV" -n 1
+load p/a a -f "$DEV" -n 1 -s 4k -a $((START + 1000000))
+wait_loads
+check "what the limit above refuses is not paid below" in_range "$(val a max_ns)" 1000000 10000000
+cap p/a "$DEV" riops=max
 
 # limits by I/Os
 cap p "$DEV" rbps=max riops=300

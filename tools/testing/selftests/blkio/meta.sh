@@ -60,26 +60,29 @@ fsyncing() {
 	rm "$MNT/buffered"
 }
 
-# in_g COMMAND...
-in_g() {
+# in_group GROUP COMMAND...
+in_group() {
 	(
 		trap - EXIT
-		echo "$BASHPID" >"$CG/g/cgroup.procs"
+		echo "$BASHPID" >"$CG/$1/cgroup.procs"
+		shift
 		exec "$@"
 	)
 }
+in_g() { in_group g "$@"; }
 
-# Bytes that g has read: v1 and v2
-read_bytes() {
+# What g has read: FILE is that of v1, KEY that of v2
+read_of() {
 	local dev
 	dev=$(devno "$DEV")
 	if [ "$CGV" = v1 ]; then
-		awk -v "dev=$dev" '$1 == dev && $2 == "Read" { print $3 }' \
-			"$CG/g/blkio.throttle.io_service_bytes"
+		awk -v "dev=$dev" '$1 == dev && $2 == "Read" { print $3 }' "$CG/g/blkio.throttle.$1"
 	else
-		sed -n "s/^$dev .*rbytes=\([0-9]*\).*/\1/p" "$CG/g/io.stat"
+		sed -n "s/^$dev .*$2=\([0-9]*\).*/\1/p" "$CG/g/io.stat"
 	fi
 }
+read_bytes() { read_of io_service_bytes rbytes; }
+read_ios() { read_of io_serviced rios; }
 
 # own_metadata: g's cap is 64 KiB/s; what it reads of directories and inodes
 # passes at once, and the data that follows waits until that has been repaid
@@ -113,19 +116,52 @@ own_metadata() {
 	cap g "$DEV" rbps=max
 }
 
+# repaid TEXT GROUP: one call reads several blocks of metadata under g's 1 IOPS; it returns
+# when all of them have been repaid, but for the one that B is
+repaid() {
+	local before begin took ios
+	umount "$MNT"
+	mount "$DEV" "$MNT"
+	drop_cache
+	cap g "$DEV" riops=1
+	before=$(read_ios)
+	begin=$(now_ms)
+	in_group "$2" stat "$MNT/tree/20/20" >"$TMP/stat"
+	took=$(($(now_ms) - begin))
+	ios=$(($(read_ios) - ${before:-0}))
+	cap g "$DEV" riops=max
+	note "$ios reads"
+	check "$CGV: $1" in_range $took $(((ios > 2 ? ios - 1 : 2) * 1000 - 20)) $(((ios - 1) * 1000 + 100))
+}
+
+# flushing: a flush has no data, and nothing to pay
+flushing() {
+	local begin
+	cap g "$DEV" wiops=1
+	begin=$(now_ms)
+	for _ in {1..5}; do in_g sync "$DEV"; done
+	check "$CGV: a flush costs nothing" in_range $(($(now_ms) - begin)) 0 100
+}
+
+# populate: a file of data, and many without
+populate() {
+	local i j
+	head -c 1M /dev/zero >"$MNT/data"
+	mkdir "$MNT/tree"
+	for i in {1..40}; do
+		mkdir "$MNT/tree/$i"
+		for j in {1..30}; do : >"$MNT/tree/$i/$j"; done
+	done
+	sync
+}
+
 null_dev nb0 size=512 memory_backed=1
 mkdir "$MNT"
 mkfs.ext4 -q -F "$DEV" || skip_all "no mkfs.ext4"
 mount "$DEV" "$MNT" 2>/dev/null || skip_all "no ext4"
-head -c 1M /dev/zero >"$MNT/data"
 head -c 64M /dev/zero >"$MNT/file"
-mkdir "$MNT/tree"
-for i in {1..40}; do
-	mkdir "$MNT/tree/$i"
-	for j in {1..30}; do : >"$MNT/tree/$i/$j"; done
-done
-sync
-plan 22
+populate
+plan 26
 for version in v1 v2; do
 	mount_cgroup $version
 	group g
@@ -139,6 +175,17 @@ for version in v1 v2; do
 	direct "direct, 1 IOPS" file -d 4
 	cap g "$DEV" wbps=max wiops=max
 	own_metadata
+	repaid "a task repays all that it owes" g
+	if [ $version = v2 ]; then
+		group g/leaf
+		cap g/leaf "$DEV" riops=100
+		repaid "and what it owes at a limit above its group" g/leaf
+	fi
 	umount_cgroup
 done
 umount "$MNT"
+
+null_dev nb1 size=64 memory_backed=1 cache_size=8
+mount_cgroup v2
+group g
+flushing

@@ -23,7 +23,7 @@ run() {
 	cap g "$DEV" rbps=max riops=max
 }
 
-plan 20
+plan 21
 null_dev nb0 max_sectors=16
 for version in v1 v2; do
 	# I/O n leaves at n * 62.5 ms: 160 of them end within 10 s
@@ -36,6 +36,10 @@ for version in v1 v2; do
 	if [ $version = v1 ]; then
 		check "v1 counts bytes once" equal "$(stat_v1 io_service_bytes)" $((161 * 64 * KiB))
 		check "v1 counts I/Os by piece" equal "$(stat_v1 io_serviced)" $((161 * 8))
+		echo 1 >"$CG/g/blkio.reset_stats"
+		load g r -f "$DEV" -s 64k -n 10
+		wait_loads
+		check "v1 counts bytes once without a limit, too" equal "$(stat_v1 io_service_bytes)" $((10 * 64 * KiB))
 	else
 		check "v2 counts bytes once" equal "$(stat_v2 rbytes)" $((161 * 64 * KiB))
 		check "v2 counts I/Os by piece" equal "$(stat_v2 rios)" $((161 * 8))

@@ -83,6 +83,8 @@ v2() {
 	load g/a r -f "$DEV" -s 64k -n 16 -d 16
 	until_ns $((START + 250000000))
 	check "v2 held: 11 of 16 wait after 0.25 s" grep -q ' held=11 ' "$CG/g/a/io.stat"
+	check "v2 time in which something waits, while it does" within \
+		"$(sed -n 's/.*throttled_usec=//p' "$CG/g/a/io.stat")" 250000 10000
 	wait_loads
 	local theirs="rbytes=$((R + 16 * 65536)) wbytes=$W rios=116 wios=50 dbytes=$D dios=3"
 	local ours="held=0 nr_throttled=15 throttled_usec=[0-9]+"
@@ -93,7 +95,7 @@ v2() {
 	umount_cgroup
 }
 
-plan 16
+plan 17
 null_dev nb0 memory_backed=1 discard=1 size=64
 v1
 v2

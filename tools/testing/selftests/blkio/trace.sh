@@ -7,7 +7,7 @@
 null_dev nb0
 mount_cgroup v2
 trace_start || skip_all "no ioband tracepoints"
-plan 16
+plan 18
 group g
 cap g "$DEV" rbps=$((4 * MiB))
 dev=$(devno "$DEV") id=$(cgid g)
@@ -64,6 +64,13 @@ trace_stop "$TMP/trace"
 left() { grep -cE "ioband_(admit|release): .* cg=$1 op=$2 .* bytes=$3 " "$TMP/trace" || true; }
 check "two writes" equal "$(left "$id" W 65536)" 2
 check "two discards, a 256th of their size each" equal "$(left "$id" D 4096)" 2
+# 1 MiB/s is 256 discards a second, and 16 are in hand
+cap g "$DEV" wbps=$MiB
+sleep 1
+start_soon
+load g d -f "$DEV" -s 1M -n 48 -o d
+wait_loads
+check "and pay for that" within $(($(val d end_ns) - $(val d start_ns))) 125000000 10000
 check "no trace of a group without limits" \
 	equal "$(grep -c "cg=$(cgid free) " "$TMP/trace" || true)" 0
 
@@ -79,3 +86,22 @@ until_ns "$(awk '{ printf "%d", $1 * 1000 + 300 }' /proc/uptime)000000"
 check "debugfs shows what waits" grep -E "^cg=$id read: held=[1-7] " $groups_file
 wait_loads
 check "and that nothing does any more" grep -E "^cg=$id read: held=0 " $groups_file
+
+# An I/O that asks not to wait waits for its limit. It does not fail then because the
+# disk has no place for it at that moment.
+nowait() {
+	START=0
+	load free busy -f "$DEV" -s 4k -d 16 -t 2
+	in_g python3 - "$DEV" <<'EOF'
+import mmap, os, sys
+fd, block = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+os.preadv(fd, [block], 0)
+for i in range(5):
+    os.preadv(fd, [block], 4096 * i, os.RWF_NOWAIT)
+EOF
+}
+in_g() { (echo "$BASHPID" >"$CG/g/cgroup.procs"; exec "$@"); }
+null_dev nb2 hw_queue_depth=1 completion_nsec=20000000
+cap g "$DEV" riops=10
+check "what asks not to wait is held, and then waits for the disk" nowait
+wait_loads

@@ -29,6 +29,9 @@ sync_file() { sync "$MNT/slow"; }
 commit() { mkdir "$MNT/dir.$RANDOM" && sync -f "$MNT"; }
 shorten() { truncate -s "$(($(stat -c %s "$MNT/slow") / 2))" "$MNT/slow"; }
 
+# owed: writes that passed as a debt
+owed() { sed -n 's/.*write: .* nr_owed=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
+
 # phase TEXT MOUNT_OPTIONS
 phase() {
 	local text=$1 before begin took
@@ -60,14 +63,39 @@ phase() {
 		in_range $(($(counted slow) - before)) $((RATE * (took - 1000) / 1000)) $((RATE * (took + 1000) / 1000))
 	wait_loads
 	check "$text: write() is at its rate" within "$(val "$text" bytes)" $((RATE * 26)) 20000
+	before=$(owed)
 	begin=$(now_ms)
 	(echo "$BASHPID" >"$CG/slow/cgroup.procs"
 	 exec dd if=/dev/zero "of=$MNT/slow" bs=128k count=4 conv=fsync status=none)
 	check "$text: its own fsync waits" in_range $(($(now_ms) - begin)) 1500 3500
+	check "$text: and makes no debt" equal "$(owed)" "$before"
 	umount "$MNT"
 }
 
-plan 22
+# long_held: 4 MiB that were dirtied fast and are to be written slowly, 16 s of the rate
+long_held() {
+	local began
+	mount "$DEV" "$MNT"
+	cap slow "$DEV" wbps=$((64 * MiB))
+	in_group slow python3 - "$MNT/slow" <<'EOF' &
+import ctypes, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.pwrite(fd, bytes(4 << 20), 0)
+time.sleep(1)
+ctypes.CDLL(None).sync_file_range(fd, ctypes.c_longlong(0), ctypes.c_longlong(0), 2)
+EOF
+	began=$!
+	sleep 0.5
+	cap slow "$DEV" wbps=$RATE
+	wait $began
+	sleep 0.1
+	while_held "much is held for long, $1" "$2"
+	cap slow "$DEV" wbps=max
+	umount "$MNT"
+	cap slow "$DEV" wbps=$RATE
+}
+
+plan 28
 null_dev nb0 size=500 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
 undo+=("! mountpoint -q $MNT || umount $MNT")
@@ -76,3 +104,5 @@ group slow
 cap slow "$DEV" wbps=$RATE
 phase delayed defaults
 phase ordered nodelalloc,dioread_lock
+long_held sync sync
+long_held "fsync of its file" sync_file

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults are put where the table says, and what does not fit is told."""
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import mutate
+
+TABLE = '''# a comment
+one dir/a.c kunit burst
+\tThe first is wrong.
+-a = 1;
++a = MUTANT ? 2 : 1;
+
+two dir/a.c trace
+\tTwo lines are.
+-b();
+-c();
++if (!MUTANT)
++	b();
++c();
+'''
+TEXT = '// a file\na = 1;\nb();\nc();\n'
+
+
+def faults(table=TABLE):
+    """Those of a table, numbered."""
+    result = mutate.parse(table.splitlines(), 'table')
+    for number, fault in enumerate(result, 1):
+        fault.number = number
+    return result
+
+
+class TestMutate(unittest.TestCase):
+    """Table and places."""
+
+    def test_parse(self):
+        """All parts of a fault are there."""
+        one, two = faults()
+        self.assertEqual((one.name, one.path, one.tests, one.what), ('one', 'dir/a.c', ['kunit', 'burst'], 'The first is wrong.'))
+        self.assertEqual(two.old, ['b();', 'c();'])
+
+    def test_incomplete(self):
+        """A fault without a sentence, a place, a condition or a test is none."""
+        for table in ('x f t\n-a\n+MUTANT\n', 'x f t\n\twhat\n+MUTANT\n', 'x f t\n\twhat\n-a\n+b\n', 'x f\n\twhat\n-a\n+MUTANT\n', '-a\n'):
+            with self.assertRaises(ValueError):
+                faults(table)
+
+    def test_places(self):
+        """Each is where it should be, under its own number; lines before it keep theirs."""
+        text, wrong = mutate.mutated(TEXT, faults())
+        self.assertEqual(wrong, [])
+        self.assertEqual(text, 'extern int ioband_mutant; // a file\na = (ioband_mutant == 1) ? 2 : 1;\n'
+                               'if (!(ioband_mutant == 2))\n\tb();\nc();\n')
+
+    def test_wrong_places(self):
+        """What is not there once is told, all at once; so is what overlaps."""
+        self.assertEqual(len(mutate.mutated('x\nb();\nc();\nb();\nc();\n', faults())[1]), 2)
+        table = TABLE + 'three dir/a.c trace\n\tIt is beside that.\n-c();\n+if (MUTANT) c();\n'
+        self.assertEqual(len(mutate.mutated(TEXT, faults(table))[1]), 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
