@@ -11,7 +11,9 @@ help:
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
-	@echo 'make torture         2,000 seeds of attacks on limits; others: FIRST=1 LAST=2000 (half an hour)'
+	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
+	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
+	@echo 'make mutants         do the tests notice faults? 160 of them, one at a time (an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
@@ -51,12 +53,19 @@ selftest:
 torture:
 	@scripts/deps build test
 	@scripts/build uml-vt
-	@scripts/torture $(if $(FIRST),--first $(FIRST)) $(if $(LAST),--last $(LAST))
+	@$(if $(filter debug,$(PARTS)),scripts/build uml-debug)
+	@$(if $(filter kcsan,$(PARTS)),scripts/deps qemu && scripts/build qemu-kcsan)
+	@scripts/torture $(if $(FIRST),--first $(FIRST)) $(if $(LAST),--last $(LAST)) $(if $(HOURS),--hours $(HOURS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(PARTS)
+
+mutants:
+	@scripts/deps build test
+	@scripts/mutants $(T)
 
 clean:
-	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests
+	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests build/mutants
 
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check bench shell tree patches selftest torture clean distclean
+.PHONY: help demo check bench shell tree patches selftest torture mutants clean distclean

@@ -8,6 +8,8 @@ config_fragments() {
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
 	qemu)      echo base qemu ;;
+	qemu-trace) echo base qemu trace ;;
+	qemu-kcsan) echo base qemu kcsan ;;
 	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu" ;;
 	esac
 }
@@ -24,6 +26,6 @@ config_bootargs() {
 	case $1 in
 	uml-vt)             echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
 	uml-base|uml-debug) echo "seccomp=on ncpus=2" ;;
-	qemu)               echo "" ;;
+	qemu*)              echo "" ;;
 	esac
 }

@@ -9,7 +9,7 @@
  *
  * Prints one line of key=value and exits 0 if nothing was lost, doubled or
  * wrong; what the kernel reported (EIO, or the sudden end, of a removed device) is
- * counted but is no failure.
+ * counted but is no failure.  It ends with the first error unless told to go on.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -33,6 +33,8 @@
 
 #define MAX_DEPTH	4096
 #define DRAIN_TIMEOUT_S	300	/* a hang, not a measure of speed */
+#define SEC_NS		1000000000ULL
+#define ERROR_NAP_NS	(SEC_NS / 100)
 
 struct slot {
 	struct iocb iocb;
@@ -53,8 +55,8 @@ struct known {
 static struct {
 	const char *path, *state;
 	uint64_t offset, size, count;
-	uint32_t bs, depth, readpct, seconds, seed;
-	bool sequential, check;
+	uint32_t bs, depth, readpct, seconds, seed, rate;
+	bool sequential, check, go_on;
 } opt = {
 	.size = 1 << 20, .bs = 4096, .depth = 8, .readpct = 30, .seed = 1,
 };
@@ -69,6 +71,7 @@ static atomic_int stop;
 static struct slot slots[MAX_DEPTH];
 static struct known *known;
 static uint64_t nr_blocks, next_block;
+static uint64_t due;		/* when the next request starts, with a rate */
 static aio_context_t ctx;
 static int fd;
 
@@ -90,12 +93,34 @@ static uint32_t rnd(void)
 	return s >> 32;
 }
 
-static time_t now_s(void)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return ts.tv_sec * SEC_NS + ts.tv_nsec;
+}
+
+static time_t now_s(void)
+{
+	return now_ns() / SEC_NS;
+}
+
+/* How long nothing is to be submitted: at most a second */
+static uint64_t until_due(void)
+{
+	uint64_t now = now_ns();
+
+	if (now >= due)
+		return 0;
+	return due - now < SEC_NS ? due - now : SEC_NS;
+}
+
+static void nap(uint64_t ns)
+{
+	struct timespec ts = { ns / SEC_NS, ns % SEC_NS };
+
+	nanosleep(&ts, NULL);
 }
 
 static void complain(const struct slot *sl)
@@ -165,6 +190,8 @@ static bool submit(struct slot *sl)
 	iocb->aio_buf = (uintptr_t)sl->buf;
 	iocb->aio_nbytes = opt.bs;
 	iocb->aio_offset = opt.offset + sl->block * opt.bs;
+	if (opt.rate)	/* gaps of 0 to twice the mean; who is late does not hurry */
+		due = now_ns() + rnd() % (2 * SEC_NS / opt.rate + 1);
 	sl->busy = true;
 	known[sl->block].busy = 1;
 	if (syscall(SYS_io_submit, ctx, 1, &iocb) == 1) {
@@ -175,7 +202,7 @@ static bool submit(struct slot *sl)
 	count_error(errno);
 	sl->busy = false;
 	known[sl->block].busy = 0;
-	return false;
+	return opt.go_on;
 }
 
 static void complete(const struct io_event *ev)
@@ -209,10 +236,10 @@ static void complete(const struct io_event *ev)
 	}
 }
 
-/* Wait for at least one completion, at most a second. */
-static int reap(void)
+/* Wait for at least one completion, at most so long. */
+static int reap(uint64_t ns)
 {
-	struct timespec ts = { .tv_sec = 1 };
+	struct timespec ts = { ns / SEC_NS, ns % SEC_NS };
 	struct io_event ev[64];
 	int n = syscall(SYS_io_getevents, ctx, 1L, 64L, ev, &ts);
 
@@ -229,23 +256,29 @@ static uint64_t inflight(void)
 static void run(void)
 {
 	time_t end = now_s() + opt.seconds, idle;
+	uint64_t errors = 0;
 	bool more = true;
 
-	while (more && !stop && !sum.errors &&
+	while (more && !stop && (opt.go_on || !sum.errors) &&
 	       (!opt.count || sum.submitted < opt.count) &&
 	       (!opt.seconds || now_s() < end)) {
 		for (uint32_t i = 0; more && i < opt.depth; i++) {
 			if (opt.count && sum.submitted >= opt.count)
 				break;
-			if (!slots[i].busy)
+			if (!slots[i].busy && !until_due())
 				more = submit(&slots[i]);
 		}
 		if (inflight())
-			reap();
+			reap(inflight() < opt.depth && due ? until_due() : SEC_NS);
+		else if (due)
+			nap(until_due());
+		if (sum.errors > errors)
+			nap(ERROR_NAP_NS);
+		errors = sum.errors;
 	}
 	idle = now_s();
 	while (inflight() && now_s() - idle < DRAIN_TIMEOUT_S)
-		if (reap())
+		if (reap(SEC_NS))
 			idle = now_s();
 	sum.lost = inflight();
 	/* whatever comes now came twice */
@@ -281,6 +314,8 @@ static void help(int status)
 	      "  -n N        stop after N requests\n"
 	      "  -r PERCENT  reads among them (30)\n"
 	      "  -q          write each block once, in order\n"
+	      "  -R N        at most N requests a second, at random times\n"
+	      "  -e          go on after errors\n"
 	      "  -S N        seed (1)\n"
 	      "  -w FILE     keep what was written in FILE\n"
 	      "  -c FILE     only read back what FILE says and compare\n"
@@ -293,7 +328,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qS:w:c:h")) != -1) {
+	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qR:eS:w:c:h")) != -1) {
 		switch (c) {
 		case 'b':
 			opt.bs = strtoul(optarg, NULL, 0);
@@ -318,6 +353,12 @@ static void parse(int argc, char **argv)
 			break;
 		case 'q':
 			opt.sequential = true;
+			break;
+		case 'R':
+			opt.rate = strtoul(optarg, NULL, 0);
+			break;
+		case 'e':
+			opt.go_on = true;
 			break;
 		case 'S':
 			opt.seed = strtoul(optarg, NULL, 0);

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Torture, by seed: each round is a world of groups, disks and loads that verify their data, in which limits, weights,
+# groups, tasks, schedulers and queues change, disks fail and are pulled, and memory runs short; see torture.py and
+# torture_changes.py. TORTURE_SEED=N is the first round (1); more follow until TORTURE_SECONDS=S have gone (only one).
+# TORTURE_WITHOUT=CHANGE,... leaves changes out: those are the functions of torture_changes.py and torture_faults.py.
+# environment: TORTURE_SEED TORTURE_SECONDS TORTURE_WITHOUT
+# timeout: 900
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+
+rounds() {
+	PATH=$PATH PYTHONHASHSEED=0 python3 -B "$HERE/torture.py" --folder "$TMP" --keep "${GUEST_OUT:-$TMP}" \
+		--seconds "${TORTURE_SECONDS:-0}" --without "${TORTURE_WITHOUT:-}" ${VIRTUAL:+--virtual} "${TORTURE_SEED:-1}" 2>&1 ||
+		echo "# torture.py: status $?"
+}
+
+# In virtual time a round lasts long and costs little.
+VIRTUAL=
+[ "${IOBAND_GUEST:-}" != uml-vt ] || VIRTUAL=1
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+[ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null || true
+[ -d $NULLB ] || skip_all "no null_blk with configfs"
+# Where the kernel finds data races, those of our functions are reported; a report is a splat.
+KCSAN=/sys/kernel/debug/kcsan
+if [ -e $KCSAN ]; then
+	echo whitelist >$KCSAN
+	awk '$2 ~ /^[tT]$/ && $3 ~ /^_*(ioband|dirty_(owner|flow|pace))_/ { print "!" $3 }' /proc/kallsyms |
+		sort -u | while read -r name; do echo "$name" >$KCSAN || true; done
+	echo on >$KCSAN
+fi
+leaks_begin
+seen=0
+broken=
+while IFS= read -r line; do
+	case $line in
+	'ok '*) tap ok "${line#ok }" ;;
+	'not ok '*) tap_failed=$((tap_failed + 1)); tap "not ok" "${line#not ok }" ;;
+	'# torture.py: status 1') ;;
+	'# watchdog: the end') broken=1; break ;;	# what hangs has the pipe open
+	'# torture.py: status'*) echo "$line"; broken=1 ;;
+	*) echo "$line" ;;
+	esac
+	seen=$tap_nr
+done < <(rounds)
+echo "# clock: $(cut -d . -f 1 /proc/uptime) s"
+if [ -n "$broken" ]; then
+	# What hangs would hang again while it is taken away.
+	echo "1..$((seen + 1))"
+	echo "Bail out! a round has not come to its end"
+	trap - EXIT
+	exit 1
+fi
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat
+plan "$tap_nr"

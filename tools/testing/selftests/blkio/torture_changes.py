@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What changes during a round of torture: each function is one change, chosen at random, of what World has.
+
+A function says in a few words what it did, or nothing if there was nothing to do. An OSError is a failure of the round
+unless it is one that ALLOWED names: a device is busy or gone, memory is short because that was asked for.
+"""
+import contextlib
+import errno
+import os
+
+from attack_world import NULLB, read, write
+from torture_disks import SLOTS
+from torture_faults import Faults
+
+QUEUE = ('nr_requests 16', 'nr_requests 64', 'nr_requests 128', 'max_sectors_kb 4', 'max_sectors_kb 64', 'max_sectors_kb 512',
+         'nomerges 0', 'nomerges 2', 'rq_affinity 2', 'rq_affinity 0', 'rotational 1', 'rotational 0', 'iostats 0', 'iostats 1',
+         'add_random 1', 'read_ahead_kb 0', 'read_ahead_kb 128', 'write_cache write back', 'write_cache write through')
+ALLOWED = {
+    'limit': (errno.ENODEV,), 'weight': (errno.ENODEV,),
+    # no such scheduler for it, no such property of it
+    'elevator': (errno.EACCES, errno.EINVAL, errno.ENOENT, errno.ENODEV), 'queue': (errno.EACCES, errno.EINVAL, errno.ENOENT, errno.ENODEV, errno.EBUSY),
+    'hw_queues': (errno.EINVAL, errno.ENOMEM), 'affinity': (errno.ESRCH,), 'freeze': (), 'retire': (errno.EBUSY,),
+}
+
+
+class Changes(Faults):
+    """The changes of one round, each with a weight of its own, some not at all."""
+
+    def __init__(self, world, without=()):
+        super().__init__(world)
+        self.without = without
+        table = dict(limit=20, lift=5, weight=12, move=10, make_group=4, retire=3, elevator=4, queue=6, hw_queues=2,
+                     affinity=4, freeze=5, stop=5, kill=1, end=2, discard=3, sync=1, drop=1, look=6, reset=2, flood=2, visit=2,
+                     suspend=3, flakey=2, badblocks=1, inject=1, scsi_errors=1, pull=0.4, failslab_switch=1)
+        self.names = list(table)
+        self.weights = [weight * self.rng.choice((0, 1, 1, 1, 4)) for weight in table.values()]
+
+    def one(self, now):
+        """Makes one change."""
+        name = self.rng.choices(self.names, self.weights)[0]
+        if name in self.without:
+            return
+        self.world.dog.phase(name)
+        try:
+            text = getattr(self, name)(now)
+        except OSError as error:
+            text = f'{os.strerror(error.errno)} {error.filename or ""}'
+            if error.errno not in ALLOWED.get(name, ()) and not (error.errno == errno.ENOMEM and self.failslab):
+                self.world.problem(f'{name}: {text}')
+        if text:
+            self.world.changes += 1
+            self.world.note(f'{name} {text}')
+
+    def due(self, now):
+        """Makes what was left for later; a disk whose file system has shut down is as good as gone."""
+        for disk in self.world.disks:
+            if disk.broken and not disk.gone:
+                disk.gone = True
+                self.later.append((self.after(), lambda disk=disk: self.replace(disk)))
+        for entry in [entry for entry in self.later if entry[0] <= now]:
+            self.later.remove(entry)
+            self.world.dog.phase('later')
+            entry[1]()
+
+    def all_now(self):
+        """What was left for later is done: nobody is stopped or frozen, nothing fails any more."""
+        self.later.clear()
+        self.world.tree.thaw_all()
+        self.slab(0)
+        for load in self.world.loads:
+            load.pause(False)
+        for disk in self.world.disks:
+            if not disk.gone:
+                disk.heal()
+
+    def pick_group(self):
+        """The folder of one of them; on v1 the root may be it."""
+        tree = self.world.tree
+        if self.world.version == 'v1' and self.rng.random() < 0.1:
+            return tree.hierarchy.root
+        return tree.path(self.rng.choice(tree.names + ['']))
+
+    def pick_load(self):
+        """One that runs, or None."""
+        loads = [load for load in self.world.loads if load.running()]
+        return self.rng.choice(loads) if loads else None
+
+    # limits, weights and groups
+
+    def set_limit(self, folder, dev, limits):
+        """As io.max has them; None is no limit."""
+        if self.world.version == 'v2':
+            with self.failing():
+                write(f'{folder}/io.max', f'{dev} ' + ' '.join(f'{key}={rate or "max"}' for key, rate in limits.items()))
+            return
+        for key, rate in limits.items():
+            with self.failing():
+                write(f'{folder}/blkio.throttle.{"read" if key[0] == "r" else "write"}_{key[1:]}_device', f'{dev} {rate or 0}')
+
+    def limit(self, _):
+        """Some limits of a group for a disk or what it is made of."""
+        disk, rng = self.pick_disk(), self.rng
+        if not disk:
+            return None
+        name, folder, low = rng.choice(disk.nodes), self.pick_group(), self.world.virtual
+        limits = {}
+        for key in rng.sample(('rbps', 'wbps', 'riops', 'wiops'), rng.randint(1, 4)):
+            # seldom hardly anything, which the load has to be freed from
+            exponent = rng.uniform(0, 3) if rng.random() < 0.05 else rng.uniform(4.5 if low else 5.5, 8) if key.endswith('bps') else \
+                rng.uniform(0.7 if low else 1.7, 4)
+            limits[key] = rng.choice((int(10 ** exponent),) * 4 + (None, 9223372036854775807 if key.endswith('bps') else 4294967296))
+        self.set_limit(folder, disk.dev(name), limits)
+        return f'{os.path.basename(folder)} {name} {limits}'
+
+    def lift(self, _):
+        """No limits of a group for a disk."""
+        disk = self.pick_disk()
+        if not disk:
+            return None
+        folder = self.pick_group()
+        for name in disk.nodes:
+            self.set_limit(folder, disk.dev(name), dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')))
+        return f'{os.path.basename(folder)} {disk}'
+
+    def lift_all(self, disks):
+        """No limits for some disks, or what is left of them."""
+        tree = self.world.tree
+        folders = [tree.path(name) for name in tree.names + ['']] + ([tree.hierarchy.root] if self.world.version == 'v1' else [])
+        for disk in disks:
+            for name in disk.nodes:
+                # it may have gone
+                with contextlib.suppress(FileNotFoundError):
+                    dev = disk.dev(name)
+                    for folder in folders:
+                        try:
+                            self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')))
+                        except OSError as error:
+                            if not disk.gone or error.errno != errno.ENODEV:
+                                raise
+
+    def weight(self, _):
+        """Of a group, for all disks or one."""
+        disk, rng, world = self.pick_disk(), self.rng, self.world
+        if not disk:
+            return None
+        folder, value = self.pick_group(), str(rng.choice((10, 100, 500, 1000, rng.randint(10, 1000), 'default')))
+        dev = disk.dev(rng.choice(disk.nodes)) + ' ' if rng.random() < 0.5 else ''
+        if folder == world.tree.hierarchy.root:
+            return None
+        if world.version == 'v1':
+            value = value if dev else value.replace('default', '500')
+            file = 'blkio.weight_device' if dev else 'blkio.weight'
+            value = value.replace('default', '500')
+        else:
+            file, value = 'io.weight', value if dev else value.replace('default', '100')
+        with self.failing():
+            write(f'{folder}/{file}', dev + value)
+        return f'{os.path.basename(folder)} {dev}{value}'
+
+    def move(self, _):
+        """A load into another group."""
+        load = self.pick_load()
+        if not load:
+            return None
+        load.place = self.world.tree.some_place()
+        with contextlib.suppress(ProcessLookupError):
+            write(f'{load.place}/cgroup.procs', load.process.pid)
+        return f'{load} to {os.path.basename(load.place)}'
+
+    def make_group(self, now):
+        """A new one, with limits."""
+        tree = self.world.tree
+        if len(tree.names) > 25:
+            return None
+        below = [''] + [name for name in tree.names if name.count('/') < 3 and (self.world.version == 'v1' or not tree.is_leaf(name))]
+        with self.failing():
+            name = tree.make(self.rng.choice(below))
+        self.limit(now)
+        return name
+
+    def retire(self, _):
+        """A group goes while I/O of it may wait: its tasks have moved."""
+        tree = self.world.tree
+        names = [name for name in tree.names if tree.is_leaf(name) and not tree.is_frozen(name)]
+        if len(names) < 2:
+            return None
+        name = self.rng.choice(names)
+        places = [place for place in tree.places() if place != tree.path(name)]
+        for pid in tree.hierarchy.members(name):
+            with contextlib.suppress(ProcessLookupError):
+                write(f'{self.rng.choice(places)}/cgroup.procs', pid)
+        os.rmdir(tree.path(name))
+        tree.names.remove(name)
+        return name
+
+    def visit(self, _):
+        """A group that lives for one short command."""
+        tree, disk = self.world.tree, self.pick_disk()
+        if not disk:
+            return None
+        name = tree.make('')
+        self.set_limit(tree.path(name), disk.dev(), {'rbps': self.rng.choice((1 << 18, 1 << 22, None)), 'riops': 500})
+        self.world.beside(f'dd if={disk.node()} of=/dev/null bs=16k count=8 iflag=direct', disk, tree.path(name))
+        return name
+
+    # disks
+
+    def elevator(self, _):
+        """Of what a disk is made of."""
+        disk = self.pick_disk()
+        if not disk:
+            return None
+        name, kind = self.rng.choice(disk.nodes), self.rng.choice(('none', 'mq-deadline', 'kyber', 'bfq'))
+        self.world.dog.phase(f'elevator {name} {kind}')
+        write(f'/sys/block/{name}/queue/scheduler', kind)
+        return f'{name} {kind}'
+
+    def queue(self, _):
+        """One property of its queue."""
+        disk = self.pick_disk()
+        if not disk:
+            return None
+        name, (key, value) = self.rng.choice(disk.nodes), self.rng.choice(QUEUE).split(' ', 1)
+        self.world.dog.phase(f'queue {name} {key} {value}')
+        write(f'/sys/block/{name}/queue/{key}', value)
+        return f'{name} {key} {value}'
+
+    def hw_queues(self, _):
+        """How many queues null_blk has."""
+        disk = self.pick_disk()
+        if not disk or not disk.nulls:
+            return None
+        name, count = self.rng.choice(disk.nulls), self.rng.choice((1, 2))
+        self.world.dog.phase(f'submit_queues {name} {count}')
+        write(f'{NULLB}/{name}/submit_queues', count)
+        return f'{name} {count}'
+
+    # loads and what is beside them
+
+    def affinity(self, _):
+        """The processors of a load."""
+        load, count = self.pick_load(), os.cpu_count() or 1
+        if not load or count < 2:
+            return None
+        os.sched_setaffinity(load.process.pid, self.rng.choice(([0], [1], range(count))))
+        return str(load)
+
+    def freeze(self, _):
+        """A group stands still for a while."""
+        tree = self.world.tree
+        if self.world.version == 'v1' or not tree.names:
+            return None
+        name = self.rng.choice(tree.names)
+        if tree.is_frozen(name):
+            return None
+        tree.freeze(name, True)
+        self.later.append((self.after(), lambda: name in tree.frozen and tree.freeze(name, False)))
+        return name
+
+    def stop(self, _):
+        """A load stands still for a while."""
+        load = self.pick_load()
+        if not load or load.stopped or load.ending:
+            return None
+        load.pause(True)
+        self.later.append((self.after(), lambda: load.pause(False)))
+        return str(load)
+
+    def kill(self, _):
+        """A load, whatever it has under way."""
+        load = self.pick_load()
+        if not load:
+            return None
+        load.kill()
+        return str(load)
+
+    def end(self, _):
+        """A load; its data is compared."""
+        load = self.pick_load()
+        if not load or load.stopped:
+            return None
+        load.end()
+        return str(load)
+
+    def discard(self, _):
+        """Of a part that no load uses."""
+        disk = self.pick_disk()
+        if not disk or disk.fs or disk.zoned:
+            return None
+        what = self.rng.choice(('', '', '--zeroout'))
+        place = self.world.tree.some_place()
+        self.world.beside(f'blkdiscard {what} -f -o {SLOTS * disk.slot} -l {disk.slot} {disk.node()}', disk, place)
+        return f'{disk} {what}'
+
+    def sync(self, _):
+        """All file systems, or one, or a disk."""
+        disk = self.pick_disk()
+        place = self.world.tree.some_place()
+        self.world.beside(self.rng.choice(('sync', f'sync -f {disk.mnt}' if disk and disk.mnt else 'sync')), None, place)
+        return os.path.basename(place)
+
+    def drop(self, _):
+        """Caches."""
+        self.world.beside(f'echo {self.rng.choice((1, 2, 3))} >/proc/sys/vm/drop_caches')
+        return 'caches'
+
+    def flood(self, _):
+        """Much at once."""
+        disk = self.pick_disk()
+        if not disk:
+            return None
+        place = self.world.tree.some_place()
+        self.world.beside(f'blkio_load -f {disk.node()} -s 4k -p rand -d 64 -n 400', disk, place)
+        return f'{disk} by {os.path.basename(place)}'
+
+    def look(self, _):
+        """All files of a group, and what the engine says of a disk."""
+        folder, disk = self.pick_group(), self.pick_disk()
+        for name in sorted(os.listdir(folder)):
+            if name.startswith(('io.', 'blkio.', 'cgroup.stat')):
+                with contextlib.suppress(OSError):      # some can only be written
+                    read(f'{folder}/{name}')
+        if disk:
+            disk.held()
+        return os.path.basename(folder)
+
+    def reset(self, _):
+        """Statistics of v1."""
+        if self.world.version == 'v2':
+            return None
+        folder = self.pick_group()
+        write(f'{folder}/blkio.reset_stats', 1)
+        return os.path.basename(folder)

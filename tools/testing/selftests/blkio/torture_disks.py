@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The disks of a round of torture: what they are made of, what can be done to them, how they go."""
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+
+from attack_world import MIB, NULLB, WorldError, loop, mount, read, run, write
+
+SCSI = '/sys/bus/pseudo/drivers/scsi_debug'
+DEBUG_BLOCK = '/sys/kernel/debug/block'
+SIZE_MIB = 400              # of a disk: xfs wants 300; what nobody writes takes no memory
+ZONED_MIB = 64
+SLOT = 8 * MIB              # what one load writes
+SLOTS = 3                   # loads of a disk; a part of that size behind theirs is for discards
+DM = ('dmsetup', '--noudevsync', '--noudevrules')
+FIRST_LOOP = 16
+
+
+def kinds(scsi_free):
+    """The kinds of disks that this machine can make."""
+    found = ['null', 'null', 'zoned', 'loop', 'file']
+    if shutil.which('dmsetup'):
+        found += ['linear', 'striped', 'flakey']
+    if shutil.which('mdadm') and os.path.exists('/proc/mdstat'):
+        found += ['raid0']
+    if scsi_free and os.path.isdir(SCSI):
+        found += ['scsi']
+    return found
+
+
+def file_systems():
+    """Those that the kernel and the machine have."""
+    known = read('/proc/filesystems').split()
+    return [fs for fs in ('ext4', 'xfs', 'btrfs') if fs in known and shutil.which(f'mkfs.{fs}')]
+
+
+class Disk:
+    """One disk of a round, with all that is below it; nodes are the names of its block devices, the lowest first."""
+    made = 0                # numbers are used once, so that nobody remembers an earlier disk
+
+    def __init__(self, world, rng):
+        Disk.made += 1
+        self.number, self.rng, self.virtual, self.folder = Disk.made, rng, world.virtual, world.folder
+        self.undo, self.note = contextlib.ExitStack(), world.note
+        self.nodes, self.nulls = [], []
+        self.mnt = self.table = self.dm_name = self.scsi = self.fs = None
+        self.gone = self.broken = self.faulty = self.zoned = False
+        self.zone_bytes = 4 * MIB
+        self.block = 512        # the largest of what it is made of
+        self.kind = rng.choice(kinds(not any(disk.scsi for disk in world.disks)))
+        try:
+            getattr(self, 'make_' + self.kind)()
+            self.top = self.nodes[-1]
+            self.size = int(read(f'/sys/block/{self.top}/size')) * 512
+            self.slot = min(SLOT, self.size // (SLOTS + 1) // MIB * MIB)
+            systems = file_systems()
+            if self.kind not in ('zoned', 'scsi') and systems and rng.random() < 0.4:
+                self.make_fs(rng.choice(systems))
+        except BaseException:
+            self.undo.close()
+            raise
+
+    def __str__(self):
+        return self.kind + (f'+{self.fs}' if self.fs else '')
+
+    def node(self):
+        """Where its I/O goes to."""
+        return f'/dev/{self.top}'
+
+    def dev(self, name=None):
+        """The number of one of its devices, 'M:m'; of the top one by default."""
+        return read(f'/sys/block/{name or self.top}/dev').strip()
+
+    def null(self, size=SIZE_MIB, **more):
+        """A null_blk disk with memory behind it and random properties."""
+        rng, name = self.rng, f'tq{self.number}n{len(self.nulls)}'
+        block = rng.choice((512, 512, 4096))
+        keys = {
+            'size': size, 'memory_backed': 1, 'irqmode': rng.choice((0, 1, 2, 2, 2, 2)),
+            'completion_nsec': int(10 ** rng.uniform(4, 8 if self.virtual else 6.5)),
+            'hw_queue_depth': rng.choice((1, 2, 4, 16, 64, 128)), 'submit_queues': rng.choice((1, 1, 2)),
+            'blocksize': block, 'discard': rng.choice((0, 1, 1)), 'rotational': rng.choice((0, 1)),
+            'max_sectors': rng.choice((None, None, 8, 64, 512)), 'fua': rng.choice((0, 1)),
+            'cache_size': rng.choice((None,) * 8 + (1, 8)), 'mbps': rng.choice((None,) * 9 + (200,)),
+            'no_sched': rng.choice((0,) * 8 + (1,)), 'shared_tag_bitmap': rng.choice((0,) * 8 + (1,)),
+            'virt_boundary': rng.choice((0,) * 8 + (1,)), 'badblocks_once': rng.choice((0, 0, 1)),
+        } | more
+        if keys['mbps']:        # of which null_blk lets nothing pass that is larger than what it does in 20 ms
+            keys['discard'] = 0
+        self.note(f'{name}: ' + ' '.join(f'{key}={value}' for key, value in keys.items() if value is not None))
+        folder = f'{NULLB}/{name}'
+        os.mkdir(folder)
+        self.undo.callback(os.rmdir, folder)
+        for key, value in keys.items():
+            if value is not None and os.path.exists(f'{folder}/{key}'):
+                write(f'{folder}/{key}', value)
+        write(f'{folder}/power', 1)
+        self.undo.callback(write, f'{folder}/power', 0)
+        self.block = max(self.block, block)
+        self.nulls.append(name)
+        self.nodes.append(name)
+        return name
+
+    def make_null(self):
+        """Nothing on top."""
+        self.null()
+
+    def make_zoned(self):
+        """Host-managed; some zones may be conventional, which a sequential load does not mind."""
+        self.zoned = True
+        self.null(ZONED_MIB, zoned=1, zone_size=4, zone_nr_conv=self.rng.choice((0, 0, 2)), cache_size=None,
+                  zone_max_open=self.rng.choice((0, 8)), virt_boundary=0)
+
+    def make_loop(self):
+        """Over a disk, with or without the page cache between."""
+        self.loop_over(f'/dev/{self.null()}')
+
+    def make_file(self):
+        """A loop device over a file in memory."""
+        path = f'{self.folder}/loop{self.number}'
+        with open(path, 'wb') as file:
+            file.truncate(SIZE_MIB * MIB)
+        self.undo.callback(os.unlink, path)
+        self.loop_over(path)
+
+    def loop_over(self, path):
+        """The loop device itself."""
+        node = loop(self.undo, FIRST_LOOP + self.number)
+        run('losetup', f'--direct-io={self.rng.choice(("on", "off"))}', node, path)
+        self.undo.callback(run, 'losetup', '-d', node)
+        self.nodes.append(os.path.basename(node))
+
+    def make_dm(self, table):
+        """The device for a table, which may get another one later."""
+        if not os.path.exists('/dev/mapper/control'):
+            run('dmsetup', '--noudevsync', 'mknodes')
+        self.dm_name, self.table = f'tq{self.number}', table
+        run(*DM, 'create', self.dm_name, '--table', table)
+        self.undo.callback(run, *DM, 'remove', '--retry', self.dm_name)
+        self.nodes.append('dm-' + run('dmsetup', 'info', '-c', '--noheadings', '-o', 'minor', self.dm_name))
+
+    def make_linear(self):
+        """All of one disk."""
+        name = self.null()
+        self.make_dm(f'0 {read(f"/sys/block/{name}/size").strip()} linear /dev/{name} 0')
+
+    make_flakey = make_linear
+
+    def make_striped(self):
+        """Two disks."""
+        one, two = self.null(SIZE_MIB // 2), self.null(SIZE_MIB // 2)
+        half = int(read(f'/sys/block/{one}/size'))
+        self.make_dm(f'0 {half * 2} striped 2 {self.rng.choice((8, 128))} /dev/{one} 0 /dev/{two} 0')
+
+    def make_raid0(self):
+        """Two disks, by md."""
+        node = f'/dev/md{self.number}'
+        members = [f'/dev/{self.null(SIZE_MIB // 2, virt_boundary=0)}' for _ in range(2)]
+        env = dict(os.environ, MDADM_NO_UDEV='1')
+        subprocess.run(['mdadm', '--create', node, '--run', '--assume-clean', '--quiet', '--metadata=1.2', '--chunk=64',
+                        '--level=raid0', '--raid-devices=2', *members], env=env, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        self.undo.callback(run, 'env', 'MDADM_NO_UDEV=1', 'mdadm', '--quiet', '--stop', node)
+        self.nodes.append(os.path.basename(node))
+
+    def make_scsi(self):
+        """scsi_debug, which has one store of 8 MiB."""
+        for key, value in (('fake_rw', 0), ('virtual_gb', 0), ('every_nth', 0), ('opts', 0), ('random', 1),
+                           ('ndelay', int(10 ** self.rng.uniform(4, 8)))):
+            write(f'{SCSI}/{key}', value)
+        before = set(os.listdir('/sys/block'))
+        write(f'{SCSI}/add_host', 1)
+        self.undo.callback(write, f'{SCSI}/add_host', -1)
+        for name in wait_new(before):
+            self.nodes.append(name)
+        self.scsi = self.nodes[0]
+
+    def make_fs(self, fs):
+        """A file system on all of it."""
+        self.mnt = f'{self.folder}/mnt{self.number}'
+        os.mkdir(self.mnt)
+        self.undo.callback(os.rmdir, self.mnt)
+        mount(self.node(), self.mnt, fs, self.undo)
+        self.fs = fs
+
+    def reload(self, table=None, nap=0):
+        """Shell commands that give it a table, if any, and sleep while it is suspended."""
+        dm, how = ' '.join(DM), self.rng.choice(('', '--noflush', '--nolockfs'))
+        load = f'{dm} load {self.dm_name} --table "{table}"; ' if table else ''
+        return f'{load}{dm} suspend {how} {self.dm_name} && sleep {nap:.3f}; {dm} resume {self.dm_name}; '
+
+    def flakey(self):
+        """Shell commands with which it fails for a while: dm-flakey if the kernel has it, else all or nothing."""
+        length, rng = self.table.split()[1], self.rng
+        self.faulty = True
+        if 'flakey' in run('dmsetup', 'targets'):
+            table, nap = self.table.replace('linear', 'flakey') + f' {rng.randint(1, 10)} {rng.randint(1, 3)}', rng.uniform(1, 60)
+        else:
+            table, nap = f'0 {length} error', rng.uniform(0, 5)
+        return self.reload(table) + f'sleep {nap if self.virtual else nap / 10:.3f}; ' + self.reload(self.table)
+
+    def heal(self):
+        """No more faults, but those of dm, which end by themselves."""
+        for name in self.nulls:
+            folder = f'{NULLB}/{name}'
+            for kind in ('timeout_inject', 'requeue_inject'):
+                if os.path.isdir(f'{folder}/{kind}'):
+                    write(f'{folder}/{kind}/probability', 0)
+            if self.faulty:
+                with contextlib.suppress(OSError):      # there may be none
+                    write(f'{folder}/badblocks', f'-0-{SIZE_MIB * MIB // 512 - 1}')
+        if self.scsi:
+            write(f'{SCSI}/every_nth', 0)
+            write(f'{SCSI}/opts', 0)
+
+    def pull(self):
+        """Shell commands by which a part of it goes, if one can; the file system is synced first, which may take a while."""
+        if not self.nulls and not self.scsi:
+            return None
+        self.gone = self.faulty = True
+        if self.scsi:
+            return f'echo 1 >/sys/block/{self.scsi}/device/delete'
+        return f'echo 0 >{NULLB}/{self.rng.choice(self.nulls)}/power'
+
+    def held(self):
+        """Bios that wait for limits on one of its devices, and those that wait for their share or are on their way."""
+        waiting = shared = 0
+        for name in self.nodes:
+            folder = f'{DEBUG_BLOCK}/{name}/ioband'
+            with contextlib.suppress(FileNotFoundError):
+                waiting += sum(int(word[5:]) for word in read(f'{folder}/groups').split() if word.startswith('held='))
+                words = dict(word.split('=') for word in read(f'{folder}/share').splitlines()[0].split() if '=' in word)
+                shared += int(words['outstanding']) + int(words['passed'])
+        return waiting, shared
+
+    def close(self):
+        """It goes, from the top on."""
+        self.undo.close()
+
+
+def wait_new(before):
+    """The block device that has come."""
+    for _ in range(100):
+        new = sorted(set(os.listdir('/sys/block')) - before)
+        if new and os.path.exists(f'/dev/{new[0]}'):
+            return new[:1]
+        time.sleep(0.1)
+    raise WorldError('scsi_debug has no disk')

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The loads of a round of torture: processes that verify their data, and short ones beside them."""
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+
+from attack_world import MIB, write
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATTERN = ('submitted', 'completed', 'errors', 'short', 'dup', 'lost', 'bad', 'errno')
+BLKRESETZONE = 0x40101283
+
+
+def spawn(command, place, output):
+    """Starts a command in a group; its output goes to a file."""
+    def enter():
+        write(f'{place}/cgroup.procs', 0)
+    with open(output, 'ab') as file:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, preexec_fn=enter if place else None)
+
+
+class Load:
+    """A process that does I/O to a part of a disk until it is told to end, and then knows whether all was well."""
+    made = 0
+
+    def __init__(self, world, disk, slot):
+        Load.made += 1
+        self.world, self.disk, self.slot, self.rng = world, disk, slot, world.rng
+        self.name = f'load{Load.made}'
+        self.output, self.state = f'{world.folder}/{self.name}.out', f'{world.folder}/{self.name}.state'
+        self.killed = self.stopped = self.ending = self.excused = self.checking = False
+        self.place = world.tree.some_place()
+        self.begin()
+        self.process = spawn(self.command, self.place, self.output)
+
+    def __str__(self):
+        return f'{self.name} of {self.disk.top}'
+
+    def begin(self):
+        """Chooses the command."""
+        rng, disk = self.rng, self.disk
+        self.depth, blocks = rng.choice((1, 2, 4, 8, 16, 64)), (disk.block, 4096, 4096, 16384, 65536, 262144)
+        self.bs = rng.choice([size for size in blocks if disk.slot // size > self.depth])
+        self.rate = 10 ** (rng.uniform(0, 2) if self.world.virtual else rng.uniform(1, 3))
+        self.command = ['smp_verify', '-b', str(self.bs), '-d', str(self.depth), '-o', str(self.offset()), '-s', str(disk.slot),
+                        '-S', str(rng.randrange(1 << 30)), '-R', str(max(round(self.rate), 1)), '-r', str(rng.choice((0, 30, 30, 80))),
+                        '-w', self.state, *self.more(), disk.node()]
+
+    def more(self):
+        """More options."""
+        return ['-e']
+
+    def offset(self):
+        """Where its part of the disk begins."""
+        return self.slot * self.disk.slot
+
+    def running(self):
+        """It may still do I/O."""
+        return self.process.poll() is None
+
+    def signal(self, number):
+        """If there is somebody to get it."""
+        if self.running():
+            self.process.send_signal(number)
+
+    def pause(self, on):
+        """SIGSTOP or SIGCONT."""
+        self.stopped = on
+        self.signal(signal.SIGSTOP if on else signal.SIGCONT)
+
+    def end(self):
+        """It shall end when all that is under way has ended; a comparison goes on."""
+        self.pause(False)
+        if not self.checking or self.disk.gone:
+            self.ending = True
+            self.signal(signal.SIGTERM)
+
+    def kill(self):
+        """Nobody will know what it wrote."""
+        self.killed = True
+        self.pause(False)
+        self.signal(signal.SIGKILL)
+
+    def step(self):
+        """Judges it once it has ended, then compares its data; whether its part of the disk is free."""
+        if self.running():
+            return False
+        wrong = self.wrong()
+        if wrong:
+            self.world.problem(wrong)
+        if wrong or self.checking or not self.can_check():
+            return True
+        self.checking, self.ending = True, False
+        os.truncate(self.output, 0)
+        self.process = spawn(self.check_command(), None, self.output)
+        return False
+
+    def result(self):
+        """What it printed."""
+        with open(self.output, encoding='utf-8', errors='replace') as file:
+            lines = file.read().splitlines()
+        words = dict(word.split('=', 1) for word in (lines[-1] if lines else '').split() if '=' in word)
+        return {key: int(words.get(key, 0)) for key in PATTERN} if 'submitted' in words else None, lines
+
+    def wrong(self):
+        """What was wrong with it, now that it has ended, or nothing."""
+        code, (result, lines) = self.process.returncode, self.result()
+        if self.killed or (self.ending and code == -signal.SIGTERM and not lines):
+            return ''
+        tail = ' | '.join(lines[-3:])
+        if result is None:
+            # a disk that has gone cannot be opened, and a store to a mapped file may find no page
+            return '' if self.disk.faulty or self.excused else f'{self}: status {code}: {tail}'
+        self.world.count_io(result['completed'])
+        # What a file system still has of data after an error is its own affair.
+        bad = result['bad'] and not (self.disk.fs and self.disk.faulty)
+        if result['submitted'] != result['completed'] or result['dup'] or result['lost'] or bad:
+            return f'{self}: {tail}'
+        if (result['errors'] or result['short'] or result['errno'] or code) and not (self.disk.faulty or self.excused):
+            return f'{self}: an error where none was made: {tail}'
+        return ''
+
+    def can_check(self):
+        """What it wrote is known and can be read: it was not killed, and nobody makes errors now."""
+        return not (self.killed or self.disk.gone or (self.disk.faulty and not self.world.healed)) and os.path.exists(self.state)
+
+    def check_command(self):
+        """What compares the data with the state."""
+        return ['smp_verify', '-b', str(self.bs), '-d', '16' if self.disk.slot // self.bs > 16 else '1', '-o', str(self.offset()),
+                '-s', str(self.disk.slot), '-c', self.state, self.disk.node()]
+
+
+class ZoneLoad(Load):
+    """Writes its zones once, from their start to their end; an error ends it."""
+
+    def more(self):
+        """They are empty at first."""
+        with contextlib.suppress(OSError):
+            with open(self.disk.node(), 'rb+', buffering=0) as file:
+                fcntl.ioctl(file, BLKRESETZONE, struct.pack('QQ', self.offset() >> 9, self.disk.slot >> 9))
+        return ['-q']
+
+
+class FileLoad(Load):
+    """Files of a file system, which has shut down after an error."""
+
+    def wrong(self):
+        """No other load of it would get far."""
+        self.disk.broken |= self.process.returncode > 0
+        return super().wrong()
+
+    def begin(self):
+        """torture_files.py compares by itself."""
+        rate = 10 ** (self.rng.uniform(-0.3, 1.3) if self.world.virtual else self.rng.uniform(0.5, 2))
+        self.command = [sys.executable, '-B', f'{HERE}/torture_files.py', '--seed', str(self.rng.randrange(1 << 30)), '--rate', f'{rate:.2f}',
+                        '--size', str(self.rng.choice((1, 4, 16)) * MIB), self.disk.mnt]
+
+    def can_check(self):
+        """It did."""
+        return False
+
+
+def make(world, disk, slot):
+    """The load for a disk."""
+    kind = FileLoad if disk.fs else ZoneLoad if disk.zoned else Load
+    return kind(world, disk, slot)
