@@ -150,7 +150,7 @@ scenario() {
 	shift 2
 	rm -f "$TMP/stop"
 	# slow enough to leave the CPUs to those who change things
-	smp_null smpnull hw_queue_depth=16 completion_nsec=4000000
+	smp_null smpnull hw_queue_depth=16 completion_nsec=16000000
 	NUMBER=$(devno "$DEV")
 	# shellcheck disable=SC2086 # words
 	start_loads $where
