@@ -4,11 +4,11 @@
  * reclaims at the same time; and what leaves in a window stays within the limit.
  */
 #include <kunit/test.h>
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sched.h>
 
 #include "../ioband.h"
 
@@ -33,6 +33,7 @@ struct reserve_task {
 	struct ioband_rule *rule;
 	struct task_struct *task;
 	bool returns;		/* gives back one in four */
+	atomic_t *running;	/* tasks that have not ended */
 	u64 bytes, ios;		/* that it has used */
 	int seed;
 };
@@ -46,6 +47,8 @@ static int reserve_taskfn(void *data)
 	for (int i = 0; i < TRIES; i++) {
 		u32 bytes = 512 * (1 + prandom_u32_state(&rnd) % 32);
 
+		if (!(i % 16))
+			cond_resched();
 		if (!ioband_reserve_pay(t->rule, bytes))
 			continue;
 		if (t->returns && !(prandom_u32_state(&rnd) % 4)) {
@@ -55,8 +58,14 @@ static int reserve_taskfn(void *data)
 		t->bytes += bytes;
 		t->ios++;
 	}
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
+	atomic_dec(t->running);
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (kthread_should_stop())
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
 	return 0;
 }
 
@@ -65,18 +74,21 @@ static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool retur
 			u64 used[IOBAND_NR_UNITS])
 {
 	struct reserve_task tasks[TASKS];
+	atomic_t running = ATOMIC_INIT(TASKS);
 
 	used[IOBAND_BYTES] = 0;
 	used[IOBAND_IOS] = 0;
 	for (int i = 0; i < TASKS; i++) {
-		tasks[i] = (struct reserve_task){ .rule = rule, .returns = returns, .seed = i + 1 };
+		tasks[i] = (struct reserve_task){
+			.rule = rule, .returns = returns, .running = &running, .seed = i + 1,
+		};
 		tasks[i].task = kthread_run(reserve_taskfn, &tasks[i], "ioband_kunit/%d", i);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tasks[i].task);
 	}
 	/* dev->lock is what keeps two of these apart: there is one task that reclaims */
-	for (int i = 0; i < 50; i++) {
+	while (atomic_read(&running)) {
 		ioband_reserve_reclaim(rule);
-		usleep_range(100, 200);
+		yield();
 	}
 	for (int i = 0; i < TASKS; i++) {
 		kthread_stop(tasks[i].task);
