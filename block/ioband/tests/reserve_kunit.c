@@ -4,6 +4,7 @@
  * reclaims at the same time; and what leaves in a window stays within the limit.
  */
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -88,7 +89,7 @@ static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool retur
 	/* dev->lock is what keeps two of these apart: there is one task that reclaims */
 	while (atomic_read(&running)) {
 		ioband_reserve_reclaim(rule);
-		yield();
+		usleep_range(50, 100);
 	}
 	for (int i = 0; i < TASKS; i++) {
 		kthread_stop(tasks[i].task);

@@ -127,21 +127,29 @@ start_loads() {
 }
 
 all_written() {
-	local i=0 name
+	local i=0 name names=()
 	for name in $LOADS; do
-		written "$name" "$DEV" -b $((4096 << (i * 2))) -o $((i * PART)) -s $PART || return 1
+		background "$name.check" smp_verify -b $((4096 << (i * 2))) -o $((i * PART)) -s $PART \
+			-c "$TMP/$name.state" "$DEV"
+		names+=("$name.check")
 		i=$((i + 1))
 	done
+	intact "${names[@]}"
 }
 
 lift_all() {
-	local name
-	for name; do cap "$name" "$DEV" rbps=max wbps=max riops=max wiops=max; done
+	local name key
+	for name; do
+		for key in rbps wbps riops wiops; do set_limit "$name" $key max; done
+	done
 }
 
 churners_ended() {
 	ended "$@" || return 1
-	for name; do cat "$TMP/$name.out"; done
+	for name; do
+		slurp REPLY "$TMP/$name.out"
+		echo "$REPLY"
+	done
 }
 
 # scenario TEXT "GROUP..." CHURNER...: CHURNER is a function and its arguments
@@ -162,11 +170,11 @@ scenario() {
 	sleep "$SECONDS_EACH"
 	touch "$TMP/stop"
 	check "$text: changes were made" churners_ended "${names[@]}"
-	find "$CG" -mindepth 1 -type d -name tmp -delete
-	# shellcheck disable=SC2086 # words
-	lift_all $ALL
 	# shellcheck disable=SC2086 # words
 	stop $LOADS
+	# shellcheck disable=SC2086 # words
+	lift_all $ALL
+	find "$CG" -mindepth 1 -type d -name tmp -delete
 	# shellcheck disable=SC2086 # words
 	check "$text: each I/O ended once, without an error" intact $LOADS
 	check "$text: nothing is held" wait_for held holds_none "$DISK"

@@ -139,7 +139,7 @@ wander() {
 zoned_done() {
 	local name
 	for name in one two; do
-		intact $name && [ "$(result $name completed)" = $((SIZE / 16384)) ] || return 1
+		intact $name && [ "${RESULT[completed]}" = $((SIZE / 16384)) ] || return 1
 	done
 	written one "$DEV" -b 16384 -s $SIZE && written two "$DEV" -b 16384 -o $SIZE -s $SIZE
 }

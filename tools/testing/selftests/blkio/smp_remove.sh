@@ -15,7 +15,7 @@ hold_some() {
 }
 
 failed_at_once() {
-	conserved load && [ "$(result load eio)" -ge 15 ]
+	conserved load && [ "${RESULT[eio]}" -ge 15 ]
 }
 
 no_rule_on_dead_disk() {
