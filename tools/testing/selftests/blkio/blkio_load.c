@@ -300,7 +300,9 @@ static void run_sync(struct io *io)
 	}
 }
 
-static void submit(aio_context_t ctx, struct io *io)
+static aio_context_t ctx;
+
+static void submit(struct io *io)
 {
 	struct iocb *cb = &io->cb;
 	long ret;
@@ -321,14 +323,13 @@ static void submit(aio_context_t ctx, struct io *io)
 static void run_aio(struct io *io)
 {
 	static struct io_event ev[MAX_DEPTH];
-	aio_context_t ctx = 0;
 	int inflight = 0;
 	long i, n;
 
 	if (syscall(SYS_io_setup, depth, &ctx))
 		fatal("io_setup");
 	for (; inflight < depth && more(); inflight++)
-		submit(ctx, &io[inflight]);
+		submit(&io[inflight]);
 	while (inflight) {
 		n = syscall(SYS_io_getevents, ctx, 1, depth, ev, NULL);
 		if (n < 0 && errno != EINTR)
@@ -338,7 +339,7 @@ static void run_aio(struct io *io)
 
 			finish(done, ev[i].res);
 			if (more())
-				submit(ctx, done);
+				submit(done);
 			else
 				inflight--;
 		}
@@ -386,5 +387,8 @@ int main(int argc, char **argv)
 	report.warmup = warmup;
 	if (!report_print(&report) || (log_file && !report_log(&report, log_file)))
 		fatal("report");
+	/* UML: left to exit, a kworker unmaps the ring and lockdep complains */
+	if (ctx)
+		syscall(SYS_io_destroy, ctx);
 	return report.errors ? 1 : 0;
 }
