@@ -7,7 +7,6 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
@@ -188,6 +187,3 @@ static struct kunit_suite reserve_suite = {
 };
 
 kunit_test_suite(reserve_suite);
-
-MODULE_DESCRIPTION("KUnit tests of ioband's reserves");
-MODULE_LICENSE("GPL");
