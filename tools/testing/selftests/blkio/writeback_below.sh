@@ -44,8 +44,44 @@ over_loop() {
 	stacked loop "$DEV" "$below"
 }
 
-plan 32
+# Pages are under writeback from when the file system builds their bio, and someone may wait for them before that
+# bio is at the disk that has the limit: here 100 ms earlier. The bio before it has left a debt of two seconds.
+on_its_way() {
+	local below writer begin took
+	null_dev belowdelay size=100 memory_backed=1
+	below=$DEV
+	dm_dev delay "0 100000 delay $below 0 100"
+	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
+	cap g1 "$below" wbps=$((64 * MiB))
+	in_group g1 python3 - "$MNT/file" "$TMP/dirty" "$TMP/limited" <<'EOF' &
+import ctypes, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.pwrite(fd, bytes(1 << 20), 0)
+open(sys.argv[2], "w").close()
+while not os.path.exists(sys.argv[3]):
+    time.sleep(.01)
+start_write = ctypes.CDLL(None).sync_file_range
+start_write(fd, ctypes.c_longlong(0), ctypes.c_longlong(512 << 10), 2)
+time.sleep(.15)
+start_write(fd, ctypes.c_longlong(512 << 10), ctypes.c_longlong(512 << 10), 2)
+os.rename(sys.argv[2], sys.argv[2] + ".sent")
+EOF
+	writer=$!
+	until [ -e "$TMP/dirty" ]; do sleep 0.01; done
+	cap g1 "$below" wbps=$((256 * KiB))
+	: >"$TMP/limited"
+	until [ -e "$TMP/dirty.sent" ]; do sleep 0.01; done
+	begin=$(now_ms)
+	python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDWR))' "$MNT/file"
+	took=$(($(now_ms) - begin))
+	wait $writer
+	check "dm-delay, fsync while bios are on their way to the limit: two delays and a commit" in_range $took 50 500
+	umount "$MNT"
+}
+
+plan 33
 mount_cgroup v1
 group g1 g2 g3
 over_dm
 over_loop
+on_its_way
