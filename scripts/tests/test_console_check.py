@@ -54,6 +54,7 @@ GOOD = [
     "ODEBUG: 20 of 20 active objects replaced",
     "kmemleak: Kernel memory leak detector initialized (mem pool available: 15000)",
     "kmemleak: Automatic memory scanning thread started",
+    "kmemleak: Cannot allocate a scan area, scanning the full object",
     "KernelAddressSanitizer initialized",
     "Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar",
     "FAULT_INJECTION: forcing a failure.",
@@ -91,10 +92,12 @@ class ConsoleCheck(unittest.TestCase):
             with self.subTest(line):
                 self.assertEqual(run(f"[    0.000000] {line}\n")[0], 0)
 
-    def test_only_the_trace_of_a_failed_percpu_allocation_is_benign(self):
-        report = "percpu: allocation failed, size=16 align=8 atomic=0, failed to populate\nCPU: 0 PID: 7\nStack:\nCall Trace:\n f()\n"
-        self.assertEqual(run(report)[0], 0)
-        self.assertEqual(run(report + "Call Trace:\n")[0], 1)
+    def test_only_the_trace_of_a_failed_allocation_is_benign(self):
+        for first in ("percpu: allocation failed, size=16 align=8 atomic=0, failed to populate",
+                      "python3: vmalloc error: size 262144, align 0x1, vm_struct allocation failed, mode:0xdc0(GFP_KERNEL|__GFP_ZERO)"):
+            report = f"{first}\nCPU: 0 PID: 7\nStack:\nCall Trace:\n f()\n"
+            self.assertEqual(run(report)[0], 0)
+            self.assertEqual(run(report + "Call Trace:\n")[0], 1)
 
     def test_only_one_report_of_one_leaked_object_is_benign(self):
         report = "kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)\n"

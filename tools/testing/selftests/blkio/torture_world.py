@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a round of torture works on: groups, disks, loads, short commands beside them; and who watches it."""
 import contextlib
+import errno
 import glob
 import os
 import random
@@ -77,10 +78,20 @@ class Tree:
             self.freeze(name, False)
 
     def remove(self, name):
-        """It has to go at once if it is empty; if it has tasks that end just now, soon."""
+        """It has to go soon: tasks that end just now are not shown any more, and keep it for a moment."""
         wait_for(lambda: not self.hierarchy.members(name), 30, f'tasks of {name}')
-        os.rmdir(self.path(name))
+        wait_for(lambda: self.is_removed(name), 30, f'the removal of {name}')
         self.names.remove(name)
+
+    def is_removed(self, name):
+        """It can be, and is now."""
+        try:
+            os.rmdir(self.path(name))
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+        return True
 
     def remove_all(self):
         """All of the round, and what is left of them."""
