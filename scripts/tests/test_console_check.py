@@ -56,6 +56,7 @@ GOOD = [
     "kmemleak: Automatic memory scanning thread started",
     "kmemleak: Cannot allocate a scan area, scanning the full object",
     "KernelAddressSanitizer initialized",
+    "kcsan: non-strict mode configured - use CONFIG_KCSAN_STRICT=y to see all data races",
     "Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar",
     "FAULT_INJECTION: forcing a failure.",
     "Buffer I/O error on dev nullb0, logical block 0, async page read",

@@ -104,8 +104,11 @@ class Tree:
         wait_for(self.all_gone, GONE_S, 'the end of removed groups')
 
     def all_gone(self):
-        """Nothing refers to a removed group; page cache does now and then."""
+        """Nothing refers to a removed group; page cache does now and then, and BFQ to the last one that a worker wrote for."""
         write('/proc/sys/vm/drop_caches', 3)
+        for path in glob.glob('/sys/block/*/queue/scheduler'):
+            if '[bfq]' in read(path):
+                write(path, 'none')
         if self.version == 'v2':
             return not self.hierarchy.dying()
         return [line.split()[2] for line in read('/proc/cgroups').splitlines() if line.startswith('blkio')] == ['1']
