@@ -41,7 +41,7 @@ static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 	return true;
 undo:
 	while (nr--)
-		ioband_reserve_return(rules[nr], bytes, 1);
+		ioband_reserve_return(rules[nr], bytes);
 	return false;
 }
 
@@ -70,11 +70,19 @@ void ioband_trace_admit(struct bio *bio, bool debt)
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
 }
 
+static noinline void ioband_trace_passed(struct bio *bio)
+{
+	/* in this order: the flag says that it is the rest of a split */
+	ioband_trace_admit(bio, false);
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
+}
+
 static __always_inline void ioband_passed(struct bio *bio)
 {
 	if (trace_ioband_admit_enabled())
-		ioband_trace_admit(bio, false);
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
+		ioband_trace_passed(bio);
+	else
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
 }
 
 /* Whatever is not the common case.  Returns true if @bio is kept. */
@@ -103,40 +111,39 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 	return ioband_judge(bio, false);
 }
 
-/* Pay at a gate if all of it is in reserve, and the matter is as simple as that. */
-static __always_inline bool ioband_fast_pay(struct ioband_rule *rule,
-					    struct ioband_dir *gate, u32 bytes)
+/* The upper of two gates has not enough in reserve: undo what was paid at the lower. */
+static noinline bool ioband_admit_undo(struct ioband_grp *grp, struct bio *bio,
+				       struct ioband_rule *paid)
 {
-	struct ioband_reserve *res;
+	ioband_reserve_return(paid, ioband_units(bio, IOBAND_BYTES));
+	preempt_enable();
+	return ioband_admit_slow(grp, bio);
+}
 
-	if (unlikely(!rule) || unlikely(ioband_crowded(gate)))
-		return false;
-	res = ioband_reserve_of(rule);
-	if (rule->limits[IOBAND_BYTES] &&
-	    unlikely(!ioband_reserve_take_units(res, IOBAND_BYTES, bytes)))
-		return false;
-	if (!rule->limits[IOBAND_IOS] ||
-	    likely(ioband_reserve_take_units(res, IOBAND_IOS, 1)))
-		return true;
-	ioband_reserve_return(rule, bytes, 0);
-	return false;
+/* Pay at a gate if all of it is in reserve.  Where others wait, there is none: I12. */
+static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 units)
+{
+	return likely(rule) && likely(ioband_reserve_take(rule, units));
 }
 
 /*
- * One gate or two, and enough in hand at each.  Nothing is called in the middle
+ * One gate or two, and enough in hand at each.  Nothing is called but at the end
  * of it, to save the registers for nobody.
  */
 static __always_inline bool ioband_cap(struct bio *bio)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	const unsigned int rw = bio_data_dir(bio);
 	struct ioband_dir *dir, *lim, *up;
 	struct ioband_rule *rule;
 	struct ioband_grp *grp;
+	struct ioband_dev *dev;
+	u64 units;
 
 	/*
 	 * Also an RCU read side: a group whose activation fails is freed with
 	 * its blkg still there.  From its first gate on the reference on the
-	 * blkg is enough; see ioband_is_ready() for others.
+	 * blkg is enough; a device that is not ready has no gates.
 	 */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
@@ -145,11 +152,12 @@ static __always_inline bool ioband_cap(struct bio *bio)
 		goto pass;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
 		ioband_account(grp->stat, bio, bytes);
-	if (unlikely(!ioband_is_ready(grp)))
-		goto pass;
-	dir = &grp->dir[bio_data_dir(bio)];
-	if (unlikely(ioband_is_stale(dir)) ||
-	    unlikely(ioband_in_busy_lane(grp->dev, bio)))
+	dev = grp->dev;
+	dir = &grp->dir[rw];
+	/* calculate it once */
+	OPTIMIZER_HIDE_VAR(dir);
+	if (unlikely(ioband_is_older(dir, dev, rw)) ||
+	    unlikely(READ_ONCE(dev->lanes_busy)))
 		goto slow;
 	lim = READ_ONCE(dir->lim);
 	if (!lim)
@@ -160,12 +168,11 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	if (up && unlikely(READ_ONCE(up->up)))
 		goto slow;
 	rule = rcu_dereference_sched(lim->rule);
-	if (!ioband_fast_pay(rule, lim, bytes))
+	units = ioband_pack(bytes, 1);
+	if (!ioband_fast_pay(rule, units))
 		goto slow;
-	if (up && unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), up, bytes))) {
-		ioband_reserve_return(rule, bytes, 1);
-		goto slow;
-	}
+	if (up && unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), units)))
+		return ioband_admit_undo(grp, bio, rule);
 	preempt_enable();
 	ioband_passed(bio);
 	return false;
@@ -180,9 +187,14 @@ slow:
 	return ioband_admit_slow(grp, bio);
 }
 
+static noinline bool ioband_cap_and_share(struct bio *bio)
+{
+	return ioband_cap(bio) || ioband_share(bio);
+}
+
 bool __ioband_bio(struct bio *bio)
 {
 	if (static_branch_unlikely(&ioband_share_key))
-		return ioband_cap(bio) || ioband_share(bio);
+		return ioband_cap_and_share(bio);
 	return ioband_cap(bio);
 }

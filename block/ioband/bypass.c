@@ -286,15 +286,14 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 void ioband_bypass_removed(struct ioband_grp *grp)
 {
 	struct ioband_dev *dev = grp->dev;
-	s64 now = ktime_get_ns();
 
 	/* the next to come is not the first of all, and may not be alone */
 	if (dev->share.latest == grp) {
 		dev->share.latest = NULL;
-		dev->share.alone_since = now;
+		dev->share.alone_since = ktime_get_ns();
 	}
 	if (dev->solo != grp)
 		return;
 	WRITE_ONCE(dev->solo, NULL);
-	ioband_drain_passed(dev, now);
+	ioband_drain_passed(dev, ktime_get_ns());
 }

@@ -52,8 +52,8 @@ static inline bool ioband_own_bio(struct bio *bio)
 {
 	return (static_branch_unlikely(&dirty_owner_key) ||
 		static_branch_unlikely(&ioband_share_key)) &&
-	       bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
-	       !bio_flagged(bio, BIO_DIRECT) && __ioband_own_bio(bio);
+	       !bio_flagged(bio, BIO_DIRECT) && bio_op(bio) == REQ_OP_WRITE &&
+	       bio_has_data(bio) && __ioband_own_bio(bio);
 }
 
 /**

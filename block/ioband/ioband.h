@@ -17,7 +17,7 @@
 #include "bio.h"
 #include "ent.h"
 #include "hooks.h"
-#include "rate.h"
+#include "reserve.h"
 #include "sharer.h"
 
 /*
@@ -59,7 +59,8 @@
  *	in which they were submitted.
  *  I12	What is in reserve has been charged to its TAT, and is no more than
  *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
- *	reserve there, but for what CPUs were buying when the first began to wait.
+ *	reserve there, but for what CPUs were buying when the first began to wait;
+ *	a bio that finds that goes before those who wait.
  */
 
 struct ioband_dev;
@@ -71,33 +72,6 @@ struct ioband_dev;
  * and others wait for dev->lock meanwhile.
  */
 #define IOBAND_MAX_LEVEL	64
-
-/* Reserves that a rule has at most, whatever the number of CPUs. */
-#define IOBAND_RESERVES		64U
-
-/* per rule and some CPUs: what is paid for and not used yet, I12 */
-struct ioband_reserve {
-	atomic64_t		left[IOBAND_NR_UNITS];	/* units in hand */
-} ____cacheline_aligned_in_smp;
-
-struct ioband_bucket {
-	struct ioband_rate	rate;
-	atomic64_t		tat;
-	u64			rem;	/* dev->lock, see ioband_cost() */
-};
-
-/* per group, device and direction: the limits of one gate; I4, RCU */
-struct ioband_rule {
-	struct ioband_reserve	*reserve;	/* by CPU >> shift */
-	u8			shift;
-	bool			limits[IOBAND_NR_UNITS];	/* which units are limited */
-	bool			stocked;	/* something may be in reserve, I12 */
-	/* not beside what every bio reads */
-	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
-	s64			since;	/* earlier arrivals: TAT knows of them */
-	s64			lent;	/* dev->lock, see ioband_lent() */
-	struct rcu_head		rcu;
-};
 
 /* per group, device and direction */
 struct ioband_dir {
@@ -142,7 +116,7 @@ struct ioband_stat {
 /* per group and device */
 struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
-	struct ioband_dev	*dev;
+	struct ioband_dev	*dev;	/* set before anybody finds us */
 	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
@@ -174,6 +148,11 @@ struct ioband_passed {
 
 /* per device that has or had a rule */
 struct ioband_dev {
+	/* read by all, change under the lock */
+	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
+	unsigned int		lanes_busy;	/* lanes that are */
+	bool			ready;	/* all its groups are there */
+
 	struct gendisk		*disk;
 	struct request_queue	*q;
 	/* our own: a rescuer must not wait for a device above or below */
@@ -182,11 +161,6 @@ struct ioband_dev {
 	struct ioband_lane	*lanes;	/* NULL if it is not zoned */
 
 	struct kref		ref;	/* one is the disk's, one each group's */
-	bool			ready;	/* all its groups are there */
-
-	/* read by all, change under the lock */
-	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
-	unsigned int		lanes_busy;	/* lanes that are */
 
 	/* who need not wait, see bypass.c: read by all, changes under the lock */
 	struct ioband_grp	*solo;	/* alone for a while: passes */
@@ -237,12 +211,9 @@ static inline struct ioband_grp *node_to_grp(struct rb_node *node)
  * A device that is not ready may still fail to become so, and take its groups with
  * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.
  */
-static inline bool ioband_is_ready(struct ioband_grp *grp)
+static inline bool ioband_is_ready(const struct ioband_grp *grp)
 {
-	/* pairs with ioband_pd_init() */
-	struct ioband_dev *dev = smp_load_acquire(&grp->dev);
-
-	return dev && READ_ONCE(dev->ready);
+	return READ_ONCE(grp->dev->ready);
 }
 
 /* Is there any weight that concerns this device? */
@@ -288,13 +259,18 @@ static inline bool ioband_in_busy_lane(const struct ioband_dev *dev,
 	return unlikely(READ_ONCE(dev->lanes_busy)) && ioband_in_order(bio);
 }
 
+/* As ioband_is_stale(), of a caller that knows device and direction. */
+static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
+					    const struct ioband_dev *dev, unsigned int rw)
+{
+	/* pairs with ioband_link() */
+	return smp_load_acquire(&dir->gen) != READ_ONCE(dev->gen[rw]);
+}
+
 /* Have gates come or gone since a group found its own?  I10 */
 static inline bool ioband_is_stale(const struct ioband_dir *dir)
 {
-	const struct ioband_grp *grp = dir->grp;
-
-	/* pairs with ioband_link() */
-	return smp_load_acquire(&dir->gen) != READ_ONCE(grp->dev->gen[dir - grp->dir]);
+	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
 }
 
 /* The first of the bios that a group has held is of one of its two lists. */
@@ -331,33 +307,6 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
 u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 bool ioband_is_crowded(struct ioband_dir *dir);
-
-/* reserve.c */
-struct ioband_reserve *ioband_reserve_alloc(void);
-void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS]);
-bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes);
-void ioband_reserve_return(struct ioband_rule *rule, u32 bytes, u32 ios);
-bool ioband_reserve_reclaim(struct ioband_rule *rule);
-
-static __always_inline struct ioband_reserve *
-ioband_reserve_of(const struct ioband_rule *rule)
-{
-	return &rule->reserve[raw_smp_processor_id() >> rule->shift];
-}
-
-/* Take units that are in reserve. */
-static __always_inline bool ioband_reserve_take_units(struct ioband_reserve *res,
-						      enum ioband_unit unit, u32 units)
-{
-	atomic64_t *left = &res->left[unit];
-	s64 had = atomic64_read(left);
-
-	do {
-		if (had < units)
-			return false;
-	} while (unlikely(!atomic64_try_cmpxchg(left, &had, had - units)));
-	return true;
-}
 
 /* debt.c */
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);

@@ -159,8 +159,7 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 
 	ioband_weight_init(grp);
 	ioband_dev_get(q->ioband);
-	/* pairs with ioband_is_ready() */
-	smp_store_release(&grp->dev, q->ioband);
+	grp->dev = q->ioband;
 }
 
 static void ioband_pd_online(struct blkg_policy_data *pd)

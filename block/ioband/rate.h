@@ -67,6 +67,8 @@
  * held because somebody else waits for it.
  */
 #define IOBAND_DEBT_MAX_NS	NSEC_PER_SEC
+/* No batch is of more units than this: reserve.h keeps both units in one number. */
+#define IOBAND_BATCH_MAX	(BIT(28) - 1)
 /* One part in so many of a rate can be spent by those whom the limit does not bind. */
 #define IOBAND_LEND_PART	2
 
@@ -127,7 +129,7 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 	r->batch = div_u64(mul_u64_u32_div(r->per_sec, IOBAND_RESERVE_NS, NSEC_PER_SEC),
 			   nr_parts);
 	/* it is bought along with a bio's worth: see ioband_cost() */
-	r->batch = min_t(u64, r->batch, S32_MAX);
+	r->batch = min_t(u64, r->batch, IOBAND_BATCH_MAX);
 	if (r->batch < min_batch)
 		r->batch = 0;
 	else

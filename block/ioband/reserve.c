@@ -58,8 +58,11 @@ void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNI
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		ioband_rate_init(&rule->bucket[unit].rate, limit[unit], min_burst[unit],
 				 min_batch[unit], ioband_nr_reserves(rule));
-		rule->limits[unit] = rule->bucket[unit].rate.per_sec;
 	}
+	if (rule->bucket[IOBAND_BYTES].rate.per_sec)
+		rule->limited |= ioband_pack(BIT_ULL(IOBAND_BYTES_BITS) - 1, 0);
+	if (rule->bucket[IOBAND_IOS].rate.per_sec)
+		rule->limited |= ioband_pack(0, U64_MAX);
 }
 
 /* Undo the charge for units that nobody has used. */
@@ -73,63 +76,66 @@ static void ioband_give_back(struct ioband_bucket *b, u64 units)
 
 /* Put units in reserve that have been charged; what goes beyond a batch goes back. */
 static void ioband_stock(struct ioband_rule *rule, struct ioband_reserve *res,
-			 enum ioband_unit unit, s64 units)
+			 const s64 units[IOBAND_NR_UNITS])
 {
-	struct ioband_bucket *b = &rule->bucket[unit];
-	s64 left = atomic64_read(&res->left[unit]);
-	s64 kept;
+	s64 left = atomic64_read(&res->left);
+	s64 kept[IOBAND_NR_UNITS];
 
 	do {
-		kept = min(units, (s64)b->rate.batch - left);
-	} while (!atomic64_try_cmpxchg(&res->left[unit], &left, left + kept));
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			kept[unit] = min_t(s64, units[unit],
+					   rule->bucket[unit].rate.batch -
+					   ioband_unpack(left, unit));
+	} while (!atomic64_try_cmpxchg(&res->left, &left,
+				       left + ioband_pack(kept[IOBAND_BYTES],
+							  kept[IOBAND_IOS])));
 	/* after it is there: see ioband_reserve_reclaim() */
-	if (kept > 0 && !READ_ONCE(rule->stocked))
+	if ((kept[IOBAND_BYTES] || kept[IOBAND_IOS]) && !READ_ONCE(rule->stocked))
 		WRITE_ONCE(rule->stocked, true);
-	ioband_give_back(b, units - kept);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		ioband_give_back(&rule->bucket[unit], units[unit] - kept[unit]);
 }
 
-/* Charge @units that are not in reserve, and a batch if there is enough. */
-static bool ioband_buy(struct ioband_rule *rule, struct ioband_reserve *res,
-		       enum ioband_unit unit, u32 units)
+/* Charge units, if there are that many. */
+static bool ioband_buy(struct ioband_bucket *b, u64 units, s64 now)
 {
-	struct ioband_bucket *b = &rule->bucket[unit];
-	s64 batch = b->rate.batch, now = ktime_get_ns();
-	s64 left = batch ? atomic64_xchg(&res->left[unit], 0) : 0;
+	u64 rem = 0;
+	s64 cost = ioband_cost(b->rate.per_sec, units, &rem);
 
-	for (;;) {
-		s64 need = units + batch - left;
-		u64 rem = 0;
+	return ioband_take(b, cost + !!rem, now, now);
+}
 
-		if (need <= 0 ||
-		    ioband_take(b, ioband_cost(b->rate.per_sec, need, &rem) + !!rem,
-				now, now)) {
-			ioband_stock(rule, res, unit, need > 0 ? batch : -need);
-			return true;
-		}
-		if (!batch)
-			break;
-		batch = 0;
-	}
-	ioband_stock(rule, res, unit, left);
+/* Take units from those in hand, or charge what is short, with a batch if possible. */
+static bool ioband_spend(struct ioband_bucket *b, s64 *hand, u32 units, s64 now)
+{
+	s64 lack = units - *hand;
+
+	if (lack <= 0)
+		*hand = -lack;
+	else if (b->rate.batch && ioband_buy(b, lack + b->rate.batch, now))
+		*hand = b->rate.batch;
+	else if (ioband_buy(b, lack, now))
+		*hand = 0;
+	else
+		return false;
+	return true;
+}
+
+/* As ioband_reserve_pay(), with all that this CPU has in reserve in hand. */
+static bool ioband_spend_all(struct ioband_rule *rule, s64 hand[IOBAND_NR_UNITS], u32 bytes)
+{
+	struct ioband_bucket *b = rule->bucket;
+	s64 now = ktime_get_ns();
+
+	if (b[IOBAND_BYTES].rate.per_sec &&
+	    !ioband_spend(&b[IOBAND_BYTES], &hand[IOBAND_BYTES], bytes, now))
+		return false;
+	if (!b[IOBAND_IOS].rate.per_sec ||
+	    ioband_spend(&b[IOBAND_IOS], &hand[IOBAND_IOS], 1, now))
+		return true;
+	if (b[IOBAND_BYTES].rate.per_sec)
+		hand[IOBAND_BYTES] += bytes;
 	return false;
-}
-
-/**
- * ioband_reserve_return - undo what was paid at a gate
- * @rule:	the gate's rule
- * @bytes:	that were paid
- * @ios:	I/Os that were paid
- *
- * Context: any; no lock.
- */
-void ioband_reserve_return(struct ioband_rule *rule, u32 bytes, u32 ios)
-{
-	struct ioband_reserve *res = ioband_reserve_of(rule);
-
-	if (bytes && rule->limits[IOBAND_BYTES])
-		ioband_stock(rule, res, IOBAND_BYTES, bytes);
-	if (ios && rule->limits[IOBAND_IOS])
-		ioband_stock(rule, res, IOBAND_IOS, ios);
 }
 
 /**
@@ -143,17 +149,37 @@ void ioband_reserve_return(struct ioband_rule *rule, u32 bytes, u32 ios)
 bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes)
 {
 	struct ioband_reserve *res = ioband_reserve_of(rule);
-	const u32 units[] = { bytes, 1 };
+	s64 hand[IOBAND_NR_UNITS];
+	u64 left;
+	bool paid;
 
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		if (!rule->limits[unit] ||
-		    ioband_reserve_take_units(res, unit, units[unit]) ||
-		    ioband_buy(rule, res, unit, units[unit]))
-			continue;
-		ioband_reserve_return(rule, unit == IOBAND_BYTES ? 0 : bytes, 0);
-		return false;
-	}
-	return true;
+	if (ioband_reserve_take(rule, ioband_pack(bytes, 1)))
+		return true;
+	left = atomic64_read(&res->left) ? atomic64_xchg(&res->left, 0) : 0;
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		hand[unit] = ioband_unpack(left, unit);
+	paid = ioband_spend_all(rule, hand, bytes);
+	if (hand[IOBAND_BYTES] || hand[IOBAND_IOS])
+		ioband_stock(rule, res, hand);
+	return paid;
+}
+
+/**
+ * ioband_reserve_return - undo ioband_reserve_pay() or ioband_reserve_take() of a bio
+ * @rule:	the gate's rule
+ * @bytes:	that were paid
+ *
+ * Context: any; no lock.
+ */
+void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
+{
+	u64 units = ioband_pack(bytes, 1) & rule->limited;
+	const s64 back[] = {
+		[IOBAND_BYTES]	= ioband_unpack(units, IOBAND_BYTES),
+		[IOBAND_IOS]	= ioband_unpack(units, IOBAND_IOS),
+	};
+
+	ioband_stock(rule, ioband_reserve_of(rule), back);
 }
 
 /**
@@ -173,12 +199,11 @@ bool ioband_reserve_reclaim(struct ioband_rule *rule)
 	/* pairs with the cmpxchg in ioband_stock(): it sees ->stocked clear, or we its units */
 	smp_mb();
 	for (unsigned int i = 0; i < ioband_nr_reserves(rule); i++) {
-		atomic64_t *left = rule->reserve[i].left;
+		atomic64_t *left = &rule->reserve[i].left;
+		u64 units = atomic64_read(left) ? atomic64_xchg(left, 0) : 0;
 
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			if (rule->limits[unit] && atomic64_read(&left[unit]))
-				ioband_give_back(&rule->bucket[unit],
-						 atomic64_xchg(&left[unit], 0));
+			ioband_give_back(&rule->bucket[unit], ioband_unpack(units, unit));
 	}
 	return true;
 }

@@ -190,14 +190,11 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
  */
 void ioband_removed(struct ioband_grp *grp)
 {
-	s64 now;
-
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	now = ktime_get_ns();
 	grp->offline = true;
 	for (int rw = READ; rw <= WRITE; rw++)
 		if (ioband_gate_rule(&grp->dir[rw]))
-			ioband_set_rule(&grp->dir[rw], NULL, now);
+			ioband_set_rule(&grp->dir[rw], NULL, ktime_get_ns());
 	ioband_weight_offline(grp);
 	ioband_share_removed(grp);
 }

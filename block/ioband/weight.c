@@ -209,7 +209,7 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight)
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct ioband_grp *grp = blkg_to_grp(blkg);
 
-		if (!grp || !grp->dev)
+		if (!grp)
 			continue;
 		guard(spinlock_irqsave)(&grp->dev->lock);
 		ioband_update_weight(grp);

@@ -52,7 +52,7 @@ static int reserve_taskfn(void *data)
 		if (!ioband_reserve_pay(t->rule, bytes))
 			continue;
 		if (t->returns && !(prandom_u32_state(&rnd) % 4)) {
-			ioband_reserve_return(t->rule, bytes, 1);
+			ioband_reserve_return(t->rule, bytes);
 			continue;
 		}
 		t->bytes += bytes;
@@ -120,9 +120,9 @@ static void reserve_conserves(struct kunit *test)
 
 		KUNIT_EXPECT_GE(test, charged, cost);
 		KUNIT_EXPECT_LE(test, charged, cost + ROUNDED_NS);
-		for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
-			KUNIT_EXPECT_EQ(test, atomic64_read(&rule->reserve[i].left[unit]), 0);
 	}
+	for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
+		KUNIT_EXPECT_EQ(test, atomic64_read(&rule->reserve[i].left), 0);
 	ioband_rule_free(rule);
 }
 
@@ -165,7 +165,7 @@ static void reserve_parts(struct kunit *test)
 	rule = reserve_rule(test, U64_MAX, 8000);
 	KUNIT_EXPECT_EQ(test, (nr_cpu_ids - 1) >> rule->shift, 0);
 	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_IOS].rate.batch, 4);
-	KUNIT_EXPECT_FALSE(test, rule->limits[IOBAND_BYTES]);
+	KUNIT_EXPECT_EQ(test, rule->limited, ioband_pack(0, ~0ULL));
 	ioband_rule_free(rule);
 
 	rule = reserve_rule(test, 1000ULL * SZ_1G, U64_MAX);
@@ -174,7 +174,144 @@ static void reserve_parts(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
+/* A CPU takes what there is of both units, and nothing if there is too little of one. */
+static void reserve_both(struct kunit *test)
+{
+	static const struct {
+		u64 bytes, ios;		/* in reserve */
+		u32 wants;		/* bytes, and an I/O */
+		bool enough;
+	} cases[] = {
+		{ 4096, 1, 4096, true },
+		{ 4096, 1, 4097, false },
+		{ 4095, 2, 4096, false },
+		{ 4096, 0, 4096, false },
+		{ IOBAND_BATCH_MAX, 0, 512, false },
+		{ 0, IOBAND_BATCH_MAX, 512, false },
+		{ 0, IOBAND_BATCH_MAX, U32_MAX, false },
+		{ IOBAND_BATCH_MAX, IOBAND_BATCH_MAX, U32_MAX, false },
+		{ IOBAND_BATCH_MAX, IOBAND_BATCH_MAX, BIT(31), false },
+		{ IOBAND_BATCH_MAX, IOBAND_BATCH_MAX, IOBAND_BATCH_MAX, true },
+		{ 0, 0, U32_MAX, false },
+		{ 0, 0, 1, false },
+		{ 0, 1, 0, true },
+	};
+	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1000000);
+	atomic64_t *left;
+	bool paid;
+
+	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+		u64 had = ioband_pack(cases[i].bytes, cases[i].ios);
+		u64 wants = ioband_pack(cases[i].wants, 1);
+		u64 rest = had;
+
+		if (cases[i].enough)
+			rest -= wants;
+		scoped_guard(preempt) {
+			left = &ioband_reserve_of(rule)->left;
+			atomic64_set(left, had);
+			paid = ioband_reserve_take(rule, wants);
+		}
+		KUNIT_EXPECT_EQ_MSG(test, paid, cases[i].enough, "case %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, atomic64_read(left), rest, "case %d", i);
+	}
+	ioband_rule_free(rule);
+}
+
+/* What a limit of one unit has in reserve says nothing of the other unit. */
+static void reserve_one(struct kunit *test)
+{
+	struct ioband_rule *bytes = reserve_rule(test, SZ_1G, U64_MAX);
+	struct ioband_rule *ios = reserve_rule(test, U64_MAX, 1000000);
+	bool paid[4];
+
+	scoped_guard(preempt) {
+		atomic64_set(&ioband_reserve_of(bytes)->left, ioband_pack(4096, 0));
+		paid[0] = ioband_reserve_take(bytes, ioband_pack(4096, 1));
+		paid[1] = ioband_reserve_take(bytes, ioband_pack(1, 1));
+		atomic64_set(&ioband_reserve_of(ios)->left, ioband_pack(0, 1));
+		paid[2] = ioband_reserve_take(ios, ioband_pack(U32_MAX, 1));
+		paid[3] = ioband_reserve_take(ios, ioband_pack(0, 1));
+	}
+	KUNIT_EXPECT_TRUE(test, paid[0]);
+	KUNIT_EXPECT_FALSE(test, paid[1]);
+	KUNIT_EXPECT_TRUE(test, paid[2]);
+	KUNIT_EXPECT_FALSE(test, paid[3]);
+	ioband_rule_free(bytes);
+	ioband_rule_free(ios);
+}
+
+/* What all CPUs have in reserve, in bytes. */
+static u64 reserve_bytes(struct ioband_rule *rule)
+{
+	u64 bytes = 0;
+
+	for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
+		bytes += ioband_unpack(atomic64_read(&rule->reserve[i].left), IOBAND_BYTES);
+	return bytes;
+}
+
+/* Bytes that were charged come back if the limit of I/Os refuses. */
+static void reserve_undo(struct kunit *test)
+{
+	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1);
+	atomic64_t *tat = &rule->bucket[IOBAND_BYTES].tat;
+	s64 start = ktime_get_ns() + 3600 * (s64)NSEC_PER_SEC;
+
+	rule->bucket[IOBAND_BYTES].rate.burst = 2 * 3600 * (s64)NSEC_PER_SEC;
+	atomic64_set(tat, start);
+	atomic64_set(&rule->bucket[IOBAND_IOS].tat, start);
+	KUNIT_EXPECT_FALSE(test, ioband_reserve_pay(rule, SZ_1M));
+	/* and no more than a batch stays in reserve */
+	KUNIT_EXPECT_LE(test, reserve_bytes(rule), rule->bucket[IOBAND_BYTES].rate.batch);
+	ioband_reserve_reclaim(rule);
+	KUNIT_EXPECT_GE(test, atomic64_read(tat), start);
+	KUNIT_EXPECT_LE(test, atomic64_read(tat), start + 2);
+	ioband_rule_free(rule);
+}
+
+/*
+ * A bio that waited at a limit below is larger than the burst of this one.  Once it has
+ * left, or has left a debt, others have nothing in reserve to use on top of it.
+ */
+static void reserve_large(struct kunit *test)
+{
+	struct ioband_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct ioband_grp *grp = kunit_kzalloc(test, sizeof(*grp), GFP_KERNEL);
+	struct ioband_rule *rule = reserve_rule(test, SZ_64M, U64_MAX);
+	s64 now = ktime_get_ns() + NSEC_PER_SEC;
+	struct ioband_dir *gate;
+	struct bio bio;
+	bool paid;
+
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_NOT_NULL(test, grp);
+	spin_lock_init(&dev->lock);
+	grp->dev = dev;
+	gate = &grp->dir[READ];
+	gate->grp = grp;
+	rcu_assign_pointer(gate->rule, rule);
+	bio_init(&bio, NULL, NULL, 0, REQ_OP_READ);
+	bio.bi_iter.bi_size = SZ_1M;
+	bio.issue_time_ns = now - 20 * NSEC_PER_MSEC;
+
+	for (int terms = IOBAND_TERMS_NOW; terms <= IOBAND_TERMS_DEBT; terms++) {
+		atomic64_set(&rule->bucket[IOBAND_BYTES].tat, ktime_get_ns());
+		KUNIT_EXPECT_TRUE(test, ioband_reserve_pay(rule, SZ_4K));
+		KUNIT_EXPECT_GT(test, reserve_bytes(rule), 0);
+		scoped_guard(spinlock_irqsave, &dev->lock)
+			paid = ioband_gate_pay(gate, &bio, now, terms);
+		KUNIT_EXPECT_TRUE(test, paid);
+		KUNIT_EXPECT_EQ(test, reserve_bytes(rule), 0);
+	}
+	ioband_rule_free(rule);
+}
+
 static struct kunit_case reserve_cases[] = {
+	KUNIT_CASE(reserve_both),
+	KUNIT_CASE(reserve_one),
+	KUNIT_CASE(reserve_undo),
+	KUNIT_CASE(reserve_large),
 	KUNIT_CASE(reserve_parts),
 	KUNIT_CASE(reserve_conserves),
 	KUNIT_CASE(reserve_window),
