@@ -100,6 +100,20 @@ class ConsoleCheck(unittest.TestCase):
             self.assertEqual(run(report)[0], 0)
             self.assertEqual(run(report + "Call Trace:\n")[0], 1)
 
+    def test_only_a_report_of_vmas_under_an_aio_ring_is_benign(self):
+        report = ("[    1.000000] WARNING: suspicious RCU usage\nlib/maple_tree.c:720 suspicious rcu_dereference_check() usage!\n"
+                  "Call Trace:\n [<60118ffd>] ? flush_tlb_mm+0xfd/0x280\n [<60585d88>] ? truncate_pagecache+0x58/0xa0\n"
+                  " [<6090cc0e>] ? aio_free_ring+0x7e/0x340\n")
+        # the same check, reported from elsewhere
+        other = report.replace("aio_free_ring", "ioband_hold")
+        self.assertEqual(run(report + "fine\n" + report)[0], 0)
+        self.assertEqual(run(other)[0], 1)
+        self.assertEqual(run(report + other)[0], 1)
+        self.assertEqual(run(other + report)[0], 1)
+        self.assertEqual(run(report.replace("flush_tlb_mm", "ioband_kick"))[0], 1)
+        self.assertEqual(run(report + "Call Trace:\n")[0], 1)
+        self.assertEqual(run("WARNING: suspicious RCU usage\n" + "noise\n" * 200 + report)[0], 1)
+
     def test_only_one_report_of_one_leaked_object_is_benign(self):
         report = "kmemleak: 1 new suspected memory leaks (see /sys/kernel/debug/kmemleak)\n"
         self.assertEqual(run(report)[0], 0)

@@ -178,7 +178,12 @@ class Hierarchy:
 
     def dying(self):
         """Groups that were removed and that something still refers to."""
-        return int(read(f'{self.root}/cgroup.stat').split('nr_dying_descendants ')[1].split()[0])
+        return int(self.dead().get('nr_dying_descendants', 0))
+
+    def dead(self):
+        """What cgroup.stat of v2 says of groups that were removed and are still there: {key: count}."""
+        stat = dict(line.split() for line in read(f'{self.root}/cgroup.stat').splitlines())
+        return {key: count for key, count in stat.items() if 'dying' in key and count != '0'}
 
     def umount(self):
         """Gives the controller back."""

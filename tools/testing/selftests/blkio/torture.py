@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import time
+import traceback
 
 from attack_world import NULLB, WorldError, write
 from torture_changes import Changes
@@ -96,7 +97,7 @@ def one(seed, args):
             world.undo.close()
         except (OSError, WorldError) as error:
             failure = f'{world.dog.what}: {error}'
-            world.note(f'WRONG: {failure}')
+            world.note(f'WRONG: {failure}\n{traceback.format_exc()}')
             world.dog.dump()
         finally:
             world.dog.over = True

@@ -87,14 +87,15 @@ class Changes(Faults):
 
     # limits, weights and groups
 
-    def set_limit(self, folder, dev, limits):
-        """As io.max has them; None is no limit."""
+    def set_limit(self, folder, dev, limits, failing=None):
+        """As io.max has them; None is no limit. Memory may run short, or as failing says."""
+        failing = failing or self.failing
         if self.world.version == 'v2':
-            with self.failing():
+            with failing():
                 write(f'{folder}/io.max', f'{dev} ' + ' '.join(f'{key}={rate or "max"}' for key, rate in limits.items()))
             return
         for key, rate in limits.items():
-            with self.failing():
+            with failing():
                 write(f'{folder}/blkio.throttle.{"read" if key[0] == "r" else "write"}_{key[1:]}_device', f'{dev} {rate or 0}')
 
     def limit(self, _):
@@ -133,7 +134,7 @@ class Changes(Faults):
                     dev = disk.dev(name)
                     for folder in folders:
                         try:
-                            self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')))
+                            self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')), contextlib.nullcontext)
                         except OSError as error:
                             if not disk.gone or error.errno != errno.ENODEV:
                                 raise

@@ -101,7 +101,10 @@ class Tree:
 
     def wait_gone(self):
         """They are gone for good."""
-        wait_for(self.all_gone, GONE_S, 'the end of removed groups')
+        try:
+            wait_for(self.all_gone, GONE_S, 'the end of removed groups')
+        except WorldError as error:
+            raise WorldError(f'{error}: {self.hierarchy.dead() if self.version == "v2" else ""}') from error
 
     def all_gone(self):
         """Nothing refers to a removed group; page cache does now and then, and BFQ to the last one that a worker wrote for."""
