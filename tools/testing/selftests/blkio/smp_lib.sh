@@ -199,10 +199,9 @@ leaks_none() {
 }
 
 # no_splat: nothing bad in the kernel's log since the test began; the harness
-# looks at all of the log, with a longer list. Where a per-CPU allocation failed
-# because a test made it, the trace that follows is in order.
+# looks at all of the log, with a longer list.
 no_splat() {
 	! dmesg | sed "1,/${0##*/} $$ begins/d" |
-		awk '/percpu: allocation failed/ { n = 12 } !(n-- > 0 && /Call Trace/)' |
+		awk -f "$HERE/splats.awk" |
 		grep -a -E -m 20 "$SPLAT"
 }
