@@ -129,15 +129,14 @@ class Changes(Faults):
         folders = [tree.path(name) for name in tree.names + ['']] + ([tree.hierarchy.root] if self.world.version == 'v1' else [])
         for disk in disks:
             for name in disk.nodes:
-                # it may have gone
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     dev = disk.dev(name)
                     for folder in folders:
-                        try:
-                            self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')), contextlib.nullcontext)
-                        except OSError as error:
-                            if not disk.gone or error.errno != errno.ENODEV:
-                                raise
+                        self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')), contextlib.nullcontext)
+                except OSError as error:
+                    # it may have gone, or be about to
+                    if error.errno != errno.ENOENT and not (disk.gone and error.errno == errno.ENODEV):
+                        raise
 
     def weight(self, _):
         """Of a group, for all disks or one."""
