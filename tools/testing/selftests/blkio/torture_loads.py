@@ -109,7 +109,8 @@ class Load:
     def wrong(self):
         """What was wrong with it, now that it has ended, or nothing."""
         code, (result, lines) = self.process.returncode, self.result()
-        if self.killed or (self.ending and code == -signal.SIGTERM and not lines):
+        ended = self.ending and code == -signal.SIGTERM
+        if self.killed or (ended and not lines):
             return ''
         tail = ' | '.join(lines[-3:])
         if result is None:
@@ -120,7 +121,9 @@ class Load:
         bad = result['bad'] and not (self.disk.fs and self.disk.faulty)
         if result['submitted'] != result['completed'] or result['dup'] or result['lost'] or bad:
             return f'{self}: {tail}'
-        if (result['errors'] or result['short'] or result['errno'] or code) and not (self.disk.faulty or self.excused):
+        # a second signal can come when all has been said
+        failed = result['errors'] or result['short'] or result['errno'] or (code and not ended)
+        if failed and not (self.disk.faulty or self.excused):
             return f'{self}: an error where none was made: {tail}'
         return ''
 
