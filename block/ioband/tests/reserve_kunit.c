@@ -270,26 +270,42 @@ static void reserve_undo(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
+/* A group on a device that nobody uses, without limits. */
+static struct ioband_grp *reserve_grp(struct kunit *test)
+{
+	struct request_queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct ioband_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct ioband_grp *grp = kunit_kzalloc(test, sizeof(*grp), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	KUNIT_ASSERT_NOT_NULL(test, dev);
+	KUNIT_ASSERT_NOT_NULL(test, grp);
+	spin_lock_init(&q->queue_lock);
+	spin_lock_init(&dev->lock);
+	dev->q = q;
+	/* no timer, and no work */
+	dev->dead = true;
+	grp->dev = dev;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		grp->dir[rw].grp = grp;
+		memset(grp->dir[rw].limit, 0xff, sizeof(grp->dir[rw].limit));
+	}
+	return grp;
+}
+
 /*
  * A bio that waited at a limit below is larger than the burst of this one.  Once it has
  * left, or has left a debt, others have nothing in reserve to use on top of it.
  */
 static void reserve_large(struct kunit *test)
 {
-	struct ioband_dev *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
-	struct ioband_grp *grp = kunit_kzalloc(test, sizeof(*grp), GFP_KERNEL);
 	struct ioband_rule *rule = reserve_rule(test, SZ_64M, U64_MAX);
+	struct ioband_grp *grp = reserve_grp(test);
+	struct ioband_dir *gate = &grp->dir[READ];
 	s64 now = ktime_get_ns() + NSEC_PER_SEC;
-	struct ioband_dir *gate;
 	struct bio bio;
 	bool paid;
 
-	KUNIT_ASSERT_NOT_NULL(test, dev);
-	KUNIT_ASSERT_NOT_NULL(test, grp);
-	spin_lock_init(&dev->lock);
-	grp->dev = dev;
-	gate = &grp->dir[READ];
-	gate->grp = grp;
 	rcu_assign_pointer(gate->rule, rule);
 	bio_init(&bio, NULL, NULL, 0, REQ_OP_READ);
 	bio.bi_iter.bi_size = SZ_1M;
@@ -299,7 +315,7 @@ static void reserve_large(struct kunit *test)
 		atomic64_set(&rule->bucket[IOBAND_BYTES].tat, ktime_get_ns());
 		KUNIT_EXPECT_TRUE(test, ioband_reserve_pay(rule, SZ_4K));
 		KUNIT_EXPECT_GT(test, reserve_bytes(rule), 0);
-		scoped_guard(spinlock_irqsave, &dev->lock)
+		scoped_guard(spinlock_irqsave, &grp->dev->lock)
 			paid = ioband_gate_pay(gate, &bio, now, terms);
 		KUNIT_EXPECT_TRUE(test, paid);
 		KUNIT_EXPECT_EQ(test, reserve_bytes(rule), 0);
@@ -307,7 +323,44 @@ static void reserve_large(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
+/* A limit that changes: what was lent, and is owed, at the old one is at the new one, too. */
+static void reserve_change(struct kunit *test)
+{
+	static const u64 bps[] = { SZ_64M, SZ_32M, U64_MAX };
+	struct ioband_grp *grp = reserve_grp(test);
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	s64 lent = ktime_get_ns() + NSEC_PER_SEC;
+	struct ioband_rule *rule;
+
+	for (int i = 0; i < ARRAY_SIZE(bps); i++) {
+		const u64 limit[] = { [IOBAND_BYTES] = bps[i], [IOBAND_IOS] = U64_MAX };
+		struct ioband_rule *spare = ioband_rule_alloc();
+		unsigned int gen = grp->dev->gen[WRITE];
+		s64 tat;
+
+		KUNIT_ASSERT_NOT_NULL(test, spare);
+		scoped_guard(spinlock_irqsave, &grp->dev->q->queue_lock)
+			ioband_set_limits(grp, WRITE, limit, &spare);
+		ioband_rule_free(spare);
+		rule = rcu_dereference_protected(dir->rule, true);
+		/* gates are found anew if one has come or gone */
+		KUNIT_EXPECT_EQ(test, grp->dev->gen[WRITE] != gen, i != 1);
+		KUNIT_EXPECT_EQ(test, !rule, bps[i] == U64_MAX);
+		if (!rule)
+			break;
+		tat = atomic64_read(&rule->bucket[IOBAND_BYTES].tat);
+		if (i) {
+			KUNIT_EXPECT_EQ(test, rule->lent, lent);
+			/* twice as long at half the rate */
+			KUNIT_EXPECT_GT(test, tat, lent + NSEC_PER_SEC / 2);
+		}
+		rule->lent = lent;
+		atomic64_set(&rule->bucket[IOBAND_BYTES].tat, lent);
+	}
+}
+
 static struct kunit_case reserve_cases[] = {
+	KUNIT_CASE(reserve_change),
 	KUNIT_CASE(reserve_both),
 	KUNIT_CASE(reserve_one),
 	KUNIT_CASE(reserve_undo),
