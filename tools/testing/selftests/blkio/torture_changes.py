@@ -173,8 +173,13 @@ class Changes(Faults):
         if len(tree.names) > 25:
             return None
         below = [''] + [name for name in tree.names if name.count('/') < 3 and (self.world.version == 'v1' or not tree.is_leaf(name))]
-        with self.failing():
-            name = tree.make(self.rng.choice(below))
+        below = self.rng.choice(below)
+        try:
+            with self.failing():
+                name = tree.make(below)
+        except OSError:
+            tree.adopt(below)
+            raise
         self.limit(now)
         return name
 
@@ -226,9 +231,9 @@ class Changes(Faults):
         return f'{name} {key} {value}'
 
     def hw_queues(self, _):
-        """How many queues null_blk has."""
+        """How many queues null_blk has; it has one lock for all of its disks, and a disk that goes syncs its file system under that."""
         disk = self.pick_disk()
-        if not disk or not disk.nulls:
+        if not disk or not disk.nulls or self.is_one_going():
             return None
         name, count = self.rng.choice(disk.nulls), self.rng.choice((1, 2))
         self.world.dog.phase(f'submit_queues {name} {count}')

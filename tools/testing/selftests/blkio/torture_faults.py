@@ -90,7 +90,7 @@ class Faults:
     def pull(self, _):
         """A disk goes under load; when nobody uses the rest any more, that goes as well, and another one comes."""
         disk = self.pick_disk()
-        text = disk.pull() if disk else None
+        text = disk.pull() if disk and not self.is_one_going() else None
         if not text:
             return None
         self.world.beside(text, disk)
@@ -99,6 +99,10 @@ class Faults:
             self.later.append((self.after(), load.end))
         self.later.append((self.after(), lambda: self.replace(disk)))
         return f'{disk}: {text}'
+
+    def is_one_going(self):
+        """A disk was pulled and has not been replaced yet."""
+        return any(disk.gone for disk in self.world.disks)
 
     def replace(self, disk):
         """The rest of a disk that was pulled; not yet if it is used."""

@@ -13,7 +13,7 @@ from torture_disks import DEBUG_BLOCK, SLOTS, Disk
 from torture_loads import make, spawn
 
 CHECK_S = 5             # how often the watchdog looks
-GONE_S = 60             # until a removed group has gone
+GONE_S = 60
 
 
 class Tree:
@@ -37,10 +37,20 @@ class Tree:
     def make(self, below):
         """A group; its name."""
         self.made += 1
-        name = (below + '/' if below else '') + f'g{self.made}'
+        name = self.newest(below)
         self.hierarchy.make(name)
         self.names.append(name)
         return name
+
+    def newest(self, below):
+        """The name of the group that was made last, or was to be."""
+        return (below + '/' if below else '') + f'g{self.made}'
+
+    def adopt(self, below):
+        """What failed when a group was made may have failed after mkdir()."""
+        name = self.newest(below)
+        if name not in self.names and os.path.isdir(self.path(name)):
+            self.names.append(name)
 
     def path(self, name):
         """Its folder."""
