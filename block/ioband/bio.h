@@ -58,12 +58,14 @@ static inline s64 ioband_arrival(const struct bio *bio)
 	return bio->issue_time_ns;
 }
 
-/* Does a bio write dirty pages of the page cache, itself or for a device above? */
+/*
+ * Does a bio write dirty pages of the page cache, itself or for a device above?  Who built
+ * it has said so.  Its pages say nothing: those of direct I/O may be anybody's in the page
+ * cache, and under writeback.
+ */
 static inline bool ioband_is_writeback(const struct bio *bio)
 {
-	return bio_op(bio) == REQ_OP_WRITE && bio_has_data((struct bio *)bio) &&
-	       !bio_flagged((struct bio *)bio, BIO_DIRECT) &&
-	       folio_test_writeback(page_folio(bio_page(bio)));
+	return bio_flagged((struct bio *)bio, BIO_WRITEBACK);
 }
 
 /* Writes to a sequential zone must stay in order, until they are submitted. */

@@ -5,6 +5,7 @@
 #include <linux/bio.h>
 #include <linux/dirty_owner.h>
 #include <linux/jump_label.h>
+#include <linux/sched.h>
 #include <linux/tracepoint-defs.h>
 
 /*
@@ -13,14 +14,8 @@
  */
 
 struct blkcg_gq;
+struct cgroup_subsys_state;
 struct gendisk;
-
-/*
- * In bi_flags, behind those of mainline: direct I/O.  Its pages are the caller's.  They
- * may be anybody's in the page cache, and under writeback: that says nothing of the bio.
- */
-#define BIO_DIRECT	BIO_FLAG_LAST
-static_assert(sizeof_field(struct bio, bi_flags) * BITS_PER_BYTE > BIO_DIRECT);
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
@@ -37,6 +32,7 @@ bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
+void __ioband_css_offline(struct cgroup_subsys_state *css);
 void ioband_cancel_bios(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
@@ -52,8 +48,8 @@ static inline bool ioband_own_bio(struct bio *bio)
 {
 	return (static_branch_unlikely(&dirty_owner_key) ||
 		static_branch_unlikely(&ioband_share_key)) &&
-	       !bio_flagged(bio, BIO_DIRECT) && bio_op(bio) == REQ_OP_WRITE &&
-	       bio_has_data(bio) && __ioband_own_bio(bio);
+	       (bio_flagged(bio, BIO_WRITEBACK) || current->in_writeback) &&
+	       __ioband_own_bio(bio);
 }
 
 /**
@@ -102,6 +98,21 @@ static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 		__ioband_repay(blkg, disk);
 }
 
+/**
+ * ioband_css_offline - note that a cgroup has been removed
+ * @css: the css of its block controller
+ *
+ * What writes its dirty pages back can keep its blkgs online for as long as they are
+ * held: the limits, which nobody can change any more, go here.
+ *
+ * Context: may sleep.
+ */
+static inline void ioband_css_offline(struct cgroup_subsys_state *css)
+{
+	if (static_branch_unlikely(&ioband_key))
+		__ioband_css_offline(css);
+}
+
 #else /* CONFIG_BLK_CGROUP_IOBAND */
 
 static inline bool ioband_owns_limits(void) { return false; }
@@ -110,6 +121,7 @@ static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
+static inline void ioband_css_offline(struct cgroup_subsys_state *css) { }
 static inline void ioband_cancel_bios(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 

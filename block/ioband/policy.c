@@ -167,11 +167,33 @@ static void ioband_pd_online(struct blkg_policy_data *pd)
 	ioband_weight_online(pd_to_grp(pd));
 }
 
+/* An activation that failed leaves nothing that could be removed, I2. */
+static void ioband_blkg_removed(struct blkcg_gq *blkg)
+{
+	struct ioband_grp *grp = blkg_to_grp(blkg);
+
+	if (grp && blkcg_policy_enabled(blkg->q, &blkcg_policy_ioband))
+		ioband_removed(grp);
+}
+
 static void ioband_pd_offline(struct blkg_policy_data *pd)
 {
-	/* an activation that failed leaves nothing that could be removed, I2 */
-	if (blkcg_policy_enabled(pd_to_blkg(pd)->q, &blkcg_policy_ioband))
-		ioband_removed(pd_to_grp(pd));
+	ioband_blkg_removed(pd_to_blkg(pd));
+}
+
+/**
+ * __ioband_css_offline - see ioband_css_offline()
+ * @css:	the css
+ *
+ * No blkg joins the list any more: a blkg needs a css that is online.
+ */
+void __ioband_css_offline(struct cgroup_subsys_state *css)
+{
+	struct blkcg_gq *blkg;
+
+	guard(rcu)();
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
+		ioband_blkg_removed(blkg);
 }
 
 static void ioband_grp_free(struct rcu_head *rcu)

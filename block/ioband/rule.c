@@ -184,7 +184,8 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
  * @grp:	the group
  *
  * Its limits go with it, since nobody could change them any more.  What it has held
- * comes under the limits of the groups above.
+ * comes under the limits of the groups above.  Comes when the cgroup is removed, and again
+ * when the blkg goes, which can be much later, or alone if it is the disk that goes.
  *
  * Context: any; takes dev->lock.
  */

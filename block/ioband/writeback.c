@@ -344,12 +344,18 @@ static noinline bool ioband_own_many(struct bio *bio)
 
 /**
  * __ioband_own_bio - see ioband_own_bio()
- * @bio:	a write that has data
+ * @bio:	one of writeback, or any that a driver makes while it does writeback
  *
  * Return: true if it has been submitted, in parts.
  */
 bool __ioband_own_bio(struct bio *bio)
 {
+	/* by a driver that writes what a device above it was told to */
+	if (!bio_flagged(bio, BIO_WRITEBACK)) {
+		if (bio_op(bio) != REQ_OP_WRITE || !bio_has_data(bio))
+			return false;
+		bio_set_flag(bio, BIO_WRITEBACK);
+	}
 	/* a zone is written in order, whoever's it is */
 	if (bdev_is_zoned(bio->bi_bdev))
 		return false;

@@ -51,11 +51,13 @@ in_group() {
 	(echo "$BASHPID" >"$CG/$group/cgroup.procs"; exec "$@")
 }
 
+is_held() { grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
+
 # held: waits until writes are held on the disk
 held() {
 	local i
 	for ((i = 0; i < 100; i++)); do
-		! grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups" || return 0
+		! is_held || return 0
 		sleep 0.02
 	done
 	return 1

@@ -25,6 +25,19 @@ umount_ms() {
 	echo $(($(now_ms) - begin))
 }
 
+# let_go_ms GROUP: the time until nothing is held once GROUP is gone, whose held pages are
+# dirty again: its part of the writeback cannot end before these are written.
+let_go_ms() {
+	local begin
+	in_group "$1" dd if=/dev/zero of="$MNT/r" bs=1M count=16 status=none
+	held || { echo 99999; return; }
+	in_group "$1" dd if=/dev/zero of="$MNT/r" bs=1M count=16 conv=notrunc status=none
+	rmdir "$CG/$1"
+	begin=$(now_ms)
+	while is_held && [ $(($(now_ms) - begin)) -lt 10000 ]; do sleep 0.1; done
+	echo $(($(now_ms) - begin))
+}
+
 mount_again() { mount "$DEV" "$MNT" && rm -f "$MNT/f" && sync; }
 
 # Under the parent's limit it takes as long as that says, but for what was written before
@@ -38,16 +51,20 @@ under_parent() {
 	in_range "$ms" $(((SIZE_MIB - 12) * 1000 / 4)) $(((SIZE_MIB + 1) * 1000 / 4))
 }
 
-plan 5
+plan 6
 sysctl -qw vm.dirty_background_bytes=$MiB vm.dirty_writeback_centisecs=100
 null_dev nb0 size=700 mbps=200 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
-group c P P/c
+group c d P P/c
 echo "+io +memory" >"$CG/P/cgroup.subtree_control"
 cap c "$DEV" wbps=$((64 * KiB))
 check "v2: umount after rmdir does not wait for the removed limit" in_range "$(umount_ms c)" 1 1000
+mount_again
+cap d "$DEV" wbps=$KiB
+check "v2: what is held goes though its pages are dirty again" in_range "$(let_go_ms d)" 0 1000
+umount "$MNT"
 mount_again
 check "v2: the parent's limit binds what is left" under_parent
 mount_again
