@@ -178,9 +178,8 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	return false;
 pass:
 	preempt_enable();
-	/* for the counters of v1: its bytes have been seen */
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	/* its bytes have been seen: what comes back is the rest of a split */
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 slow:
 	preempt_enable();

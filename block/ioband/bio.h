@@ -75,6 +75,15 @@ static inline bool ioband_in_order(const struct bio *bio)
 	       bdev_zone_is_seq(bio->bi_bdev, bio->bi_iter.bi_sector);
 }
 
+/*
+ * The rest of a split whose first part is still being submitted: held, it could leave
+ * again before that on another CPU.
+ */
+static inline bool ioband_must_follow(const struct bio *bio)
+{
+	return bio_flagged(bio, BIO_BPS_THROTTLED) && ioband_in_order(bio);
+}
+
 /**
  * ioband_units - what a bio counts for
  * @bio:	the bio

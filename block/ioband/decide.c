@@ -138,6 +138,10 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 	/* the rest of a split whose bytes are paid, and nothing counts pieces */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
+	if (unlikely(ioband_must_follow(bio))) {
+		ioband_owe(dir, bio, now, dir->lim);
+		return IOBAND_PASS;
+	}
 	verdict = ioband_decide_asked(dir, bio, ask, now);
 	if (verdict != IOBAND_PAY)
 		return verdict;
@@ -214,8 +218,7 @@ bool ioband_judge(struct bio *bio, bool in_lane)
 		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);
-	/* on v1 for the counters: its bytes have been seen */
-	if (verdict != IOBAND_FREE || !cgroup_subsys_on_dfl(io_cgrp_subsys))
-		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	/* its bytes have been seen: what comes back is the rest of a split */
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 }

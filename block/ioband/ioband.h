@@ -56,7 +56,8 @@
  *	anew when it next has a bio to admit or to release.
  *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
  *	is in a fifo or a released list.  The others wait in the lane in the order
- *	in which they were submitted.
+ *	in which they were submitted.  The rest of a split is not held: it follows its
+ *	first part, which is being submitted, and is owed.
  *  I12	What is in reserve has been charged to its TAT, and is no more than
  *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
  *	reserve there, but for what CPUs were buying when the first began to wait;

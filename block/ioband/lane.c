@@ -80,17 +80,13 @@ bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio)
 	struct ioband_lane *lane;
 
 	lockdep_assert_held(&dev->lock);
-	if (!dev->lanes_busy)
+	if (!dev->lanes_busy || ioband_must_follow(bio))
 		return false;
 	lane = ioband_lane_of(dev, bio);
 	if (!lane || !lane->first)
 		return false;
 	bio->bi_opf &= ~REQ_NOWAIT;
-	/* the rest of a split: its first part is being submitted */
-	if (bio_flagged(bio, BIO_BPS_THROTTLED))
-		bio_list_add_head(&lane->bios, bio);
-	else
-		bio_list_add(&lane->bios, bio);
+	bio_list_add(&lane->bios, bio);
 	return true;
 }
 

@@ -82,6 +82,34 @@ limit_goes() {
 		wait $FIRST && whole "$DEV" 2048
 }
 
+# The limit goes while writes wait that the disk takes in pieces.
+pieces_go() {
+	local pid
+	in_group a smp_verify -q -b 16384 -d 8 -s $MiB -S 1 "$DEV" >"$TMP/pieces" &
+	pid=$!
+	held && cap a "$DEV" wbps=max && wait $pid
+	cat "$TMP/pieces"
+	grep -q "^submitted=64 completed=64 errors=0 " "$TMP/pieces"
+}
+
+# write_ms FIRST_KIB KIB: how long a direct write of the limited group takes
+write_ms() {
+	local begin
+	begin=$(now_ms)
+	in_group a dd if=/dev/zero of="$DEV" bs="$2k" count=1 seek="$1k" oflag=seek_bytes,direct conv=notrunc status=none || return 1
+	echo $(($(now_ms) - begin))
+}
+
+# The first part of such a write is on its way when the rest comes: nothing may leave between
+# the two. The next write of the group waits until all parts are paid for.
+pieces_together() {
+	local first second
+	cap a "$DEV" wbps=max wiops=10
+	first=$(write_ms 0 60) && second=$(write_ms 60 4) || return 1
+	echo "15 pieces: $first ms, the next: $second ms"
+	in_range "$first" 0 120 && in_range "$second" 1350 1550
+}
+
 # limits come and go 100 times while one group appends to a zone
 limits_change() {
 	local i pid
@@ -119,7 +147,7 @@ f2fs() {
 import os, sys, time
 fd, end, n = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), time.monotonic() + 20, 0
 while time.monotonic() < end:
-    os.pwrite(fd, bytes(1 << 16), n % 512 << 16)
+    os.pwrite(fd, bytes(1 << 16), n % 128 << 16)
     n += 1
     time.sleep(0.01)
 EOF
@@ -135,14 +163,14 @@ while time.monotonic() < end:
     time.sleep(1.5)
 EOF
 	cap a "$DEV" wbps=max
-	wait $writer
+	wait $writer || return 1
 	umount "$MNT" || return 1
 	fsck.f2fs "$DEV" >"$TMP/fsck" 2>&1 && return
 	tail -n 5 "$TMP/fsck"
 	return 1
 }
 
-plan 8
+plan 10
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
 sysctl -qw vm.dirty_background_bytes=$MiB vm.dirty_writeback_centisecs=50
@@ -160,7 +188,12 @@ reset_zones
 check "other zones and reads do not wait" others_free
 reset_zones
 check "the rate of one I/O at a time" zone_rate
-cap a "$DEV" wbps=max
+reset_zones
+echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
+check "the limit goes while writes are held that the disk takes in pieces" pieces_go
+reset_zones
+check "the pieces of a write stay together, and are paid for" pieces_together
+cap a "$DEV" wbps=max wiops=max
 zoned_dev nb1 16
 if mkfs.f2fs -m -f "$DEV" >"$TMP/mkfs.log" 2>&1 && mount -t f2fs "$DEV" "$MNT"; then
 	undo+=("! mountpoint -q $MNT || umount $MNT")
