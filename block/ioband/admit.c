@@ -177,9 +177,10 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	ioband_passed(bio);
 	return false;
 pass:
+	/* v1 counts bytes once, and zones have to know the rest of a split */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (grp && unlikely(grp->dev->lanes)))
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	preempt_enable();
-	/* its bytes have been seen: what comes back is the rest of a split */
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 slow:
 	preempt_enable();

@@ -218,7 +218,9 @@ bool ioband_judge(struct bio *bio, bool in_lane)
 		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);
-	/* its bytes have been seen: what comes back is the rest of a split */
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
+	/* v1 counts bytes once, and zones have to know the rest of a split */
+	if (verdict != IOBAND_FREE || !cgroup_subsys_on_dfl(io_cgrp_subsys) ||
+	    bdev_is_zoned(bio->bi_bdev))
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 }
