@@ -46,7 +46,7 @@ class Disk:
         self.undo, self.note = contextlib.ExitStack(), world.note
         self.nodes, self.nulls = [], []
         self.mnt = self.table = self.dm_name = self.scsi = self.fs = None
-        self.gone = self.broken = self.faulty = self.zoned = False
+        self.gone = self.broken = self.faulty = self.zoned = self.cached = False
         self.zone_bytes = 4 * MIB
         self.block = 512        # the largest of what it is made of
         self.kind = rng.choice(kinds(not any(disk.scsi for disk in world.disks)))
@@ -99,6 +99,7 @@ class Disk:
         write(f'{folder}/power', 1)
         self.undo.callback(write, f'{folder}/power', 0)
         self.block = max(self.block, block)
+        self.cached |= bool(keys['cache_size'])
         self.nulls.append(name)
         self.nodes.append(name)
         return name
