@@ -32,7 +32,7 @@ bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
-void __ioband_css_offline(struct cgroup_subsys_state *css);
+void ioband_css_killed(struct cgroup_subsys_state *css);
 void ioband_cancel_bios(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
@@ -98,21 +98,6 @@ static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 		__ioband_repay(blkg, disk);
 }
 
-/**
- * ioband_css_offline - note that a cgroup has been removed
- * @css: the css of its block controller
- *
- * What writes its dirty pages back can keep its blkgs online for as long as they are
- * held: the limits, which nobody can change any more, go here.
- *
- * Context: may sleep.
- */
-static inline void ioband_css_offline(struct cgroup_subsys_state *css)
-{
-	if (static_branch_unlikely(&ioband_key))
-		__ioband_css_offline(css);
-}
-
 #else /* CONFIG_BLK_CGROUP_IOBAND */
 
 static inline bool ioband_owns_limits(void) { return false; }
@@ -121,9 +106,9 @@ static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
-static inline void ioband_css_offline(struct cgroup_subsys_state *css) { }
 static inline void ioband_cancel_bios(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
+#define ioband_css_killed	NULL
 
 #endif /* CONFIG_BLK_CGROUP_IOBAND */
 

@@ -182,15 +182,22 @@ static void ioband_pd_offline(struct blkg_policy_data *pd)
 }
 
 /**
- * __ioband_css_offline - see ioband_css_offline()
- * @css:	the css
+ * ioband_css_killed - a cgroup is removed, or taken from the block controller
+ * @css:	its css, for which nobody can write to files any more
  *
- * No blkg joins the list any more: a blkg needs a css that is online.
+ * Much may come before its blkgs go offline: tasks that exit and wait for the I/O that
+ * is held for them, and dirty pages.  Their limits, which would hold up both and which
+ * nobody can change, go here.  A blkg that joins the list from now on has none.
+ *
+ * Context: cgroup_mutex held.
  */
-void __ioband_css_offline(struct cgroup_subsys_state *css)
+void ioband_css_killed(struct cgroup_subsys_state *css)
 {
 	struct blkcg_gq *blkg;
 
+	/* no policy is registered with ioband=off */
+	if (!static_branch_unlikely(&ioband_key))
+		return;
 	guard(rcu)();
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
 		ioband_blkg_removed(blkg);

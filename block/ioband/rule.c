@@ -159,6 +159,9 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 		return;
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
+	/* the group was removed while somebody wrote to its file */
+	if (grp->offline)
+		return;
 	now = ktime_get_ns();
 	old = ioband_gate_rule(dir);
 	if (limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX) {

@@ -38,6 +38,23 @@ let_go_ms() {
 	echo $(($(now_ms) - begin))
 }
 
+# killed_ms GROUP: the time until a task ends that was killed, waits for the I/O that is held
+# for it, and whose group is removed meanwhile
+killed_ms() {
+	local pid begin
+	cap "$1" "$DEV" wbps=$KiB
+	smp_verify -b 16384 -d 16 -s $((4 * MiB)) -S 1 "$DEV" >/dev/null &
+	pid=$!
+	echo $pid >"$CG/$1/cgroup.procs"
+	held || { echo 99999; return; }
+	kill -KILL $pid
+	while [ -n "$(cat "$CG/$1/cgroup.procs")" ]; do sleep 0.01; done
+	begin=$(now_ms)
+	rmdir "$CG/$1"
+	while [ -e /proc/$pid ] && ! grep -q "^State:.Z" /proc/$pid/status && [ $(($(now_ms) - begin)) -lt 10000 ]; do sleep 0.02; done
+	echo $(($(now_ms) - begin))
+}
+
 mount_again() { mount "$DEV" "$MNT" && rm -f "$MNT/f" && sync; }
 
 # Under the parent's limit it takes as long as that says, but for what was written before
@@ -51,13 +68,13 @@ under_parent() {
 	in_range "$ms" $(((SIZE_MIB - 12) * 1000 / 4)) $(((SIZE_MIB + 1) * 1000 / 4))
 }
 
-plan 6
+plan 8
 sysctl -qw vm.dirty_background_bytes=$MiB vm.dirty_writeback_centisecs=100
 null_dev nb0 size=700 mbps=200 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
-group c d P P/c
+group c d k P P/c
 echo "+io +memory" >"$CG/P/cgroup.subtree_control"
 cap c "$DEV" wbps=$((64 * KiB))
 check "v2: umount after rmdir does not wait for the removed limit" in_range "$(umount_ms c)" 1 1000
@@ -67,10 +84,11 @@ check "v2: what is held goes though its pages are dirty again" in_range "$(let_g
 umount "$MNT"
 mount_again
 check "v2: the parent's limit binds what is left" under_parent
+check "v2: a killed task does not wait for its removed group's limit" in_range "$(killed_ms k)" 0 500
 mount_again
 umount_cgroup
 mount_cgroup v1
-group c
+group c k
 cap c "$DEV" wiops=4
 in_group c dd if=/dev/zero of="$MNT/d" bs=64k count=64 oflag=direct status=none &
 writer=$!
@@ -83,3 +101,4 @@ wait $writer
 check "v1: they go when the group goes" in_range $(($(now_ms) - begin)) 0 500
 check "nothing is held" equal "$(grep -c 'held=[1-9]' /sys/kernel/debug/block/nb0/ioband/groups || true)" 0
 umount "$MNT"
+check "v1: a killed task does not wait for its removed group's limit" in_range "$(killed_ms k)" 0 500
