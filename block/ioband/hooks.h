@@ -23,6 +23,8 @@ struct gendisk;
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 /* True from the first weight that is not the default on. */
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
+/* True before that one: no bio may be counted whose completion goes unseen. */
+DECLARE_STATIC_KEY_FALSE(ioband_done_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
 bool ioband_owns_limits(void);
@@ -75,7 +77,7 @@ static inline bool ioband_bio(struct bio *bio)
  */
 static inline void ioband_done_bio(struct bio *bio)
 {
-	if (static_branch_unlikely(&ioband_share_key) && bio->bi_iocost_cost)
+	if (static_branch_unlikely(&ioband_done_key) && bio->bi_iocost_cost)
 		__ioband_share_done(bio);
 	if (tracepoint_enabled(ioband_complete) &&
 	    static_branch_unlikely(&ioband_key) &&

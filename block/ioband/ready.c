@@ -10,6 +10,7 @@
 #include "ioband.h"
 
 DEFINE_STATIC_KEY_FALSE(ioband_share_key);
+DEFINE_STATIC_KEY_FALSE(ioband_done_key);
 
 /* the disk that ioband_want_work gets ready */
 static struct gendisk *ioband_wanted;
@@ -76,5 +77,7 @@ void ioband_share_begin(void)
 	if (static_key_enabled(&ioband_share_key))
 		return;
 	static_branch_inc(&ioband_key);
+	/* the code of a key is patched place by place */
+	static_branch_enable(&ioband_done_key);
 	static_branch_enable(&ioband_share_key);
 }
