@@ -217,6 +217,7 @@ class Changes(Faults):
             return None
         name, kind = self.rng.choice(disk.nodes), self.rng.choice(('none', 'mq-deadline', 'kyber', 'bfq'))
         self.world.dog.phase(f'elevator {name} {kind}')
+        self.world.bfq |= kind == 'bfq'
         write(f'/sys/block/{name}/queue/scheduler', kind)
         return f'{name} {kind}'
 
