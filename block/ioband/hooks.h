@@ -70,21 +70,6 @@ static inline bool ioband_bio(struct bio *bio)
 }
 
 /**
- * ioband_landed_bio - note that a device has done with a bio
- * @bio: bio that bio_endio() is called for
- *
- * It may not be complete: it can be the last in a chain, and others of that may still
- * wait for the place in the device that this one gives back.
- *
- * Context: any, hard interrupt included.
- */
-static inline void ioband_landed_bio(struct bio *bio)
-{
-	if (static_branch_unlikely(&ioband_done_key) && bio->bi_iocost_cost)
-		__ioband_share_done(bio);
-}
-
-/**
  * ioband_done_bio - note that a bio has completed
  * @bio: bio in bio_endio() that still has its blkg
  *
@@ -92,6 +77,8 @@ static inline void ioband_landed_bio(struct bio *bio)
  */
 static inline void ioband_done_bio(struct bio *bio)
 {
+	if (static_branch_unlikely(&ioband_done_key) && bio->bi_iocost_cost)
+		__ioband_share_done(bio);
 	if (tracepoint_enabled(ioband_complete) &&
 	    static_branch_unlikely(&ioband_key) &&
 	    bio_flagged(bio, BIO_BPS_THROTTLED))
@@ -119,7 +106,6 @@ static inline bool ioband_owns_limits(void) { return false; }
 static inline bool ioband_owns_weights(void) { return false; }
 static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
-static inline void ioband_landed_bio(struct bio *bio) { }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
 static inline void ioband_cancel_bios(struct gendisk *disk) { }

@@ -168,7 +168,7 @@ static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 		ioband_counted_done(carried, bio, size, completed);
 }
 
-/* See ioband_landed_bio(). */
+/* See ioband_done_bio(). */
 void __ioband_share_done(struct bio *bio)
 {
 	ioband_uncarry(bio, true);
