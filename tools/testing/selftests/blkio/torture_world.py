@@ -13,7 +13,7 @@ from torture_disks import DEBUG_BLOCK, SLOTS, Disk
 from torture_loads import make, spawn
 
 CHECK_S = 5             # how often the watchdog looks
-GONE_S = 60
+GONE_S = 60             # until a removed group has gone
 
 
 class Lingers(Exception):

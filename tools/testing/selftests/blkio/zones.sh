@@ -87,7 +87,7 @@ pieces_go() {
 	local pid
 	in_group a smp_verify -q -b 16384 -d 8 -s $MiB -S 1 "$DEV" >"$TMP/pieces" &
 	pid=$!
-	held && cap a "$DEV" wbps=max && wait $pid
+	held && cap a "$DEV" wbps=max && wait $pid || return 1
 	cat "$TMP/pieces"
 	grep -q "^submitted=64 completed=64 errors=0 " "$TMP/pieces"
 }
