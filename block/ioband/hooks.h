@@ -23,7 +23,7 @@ struct gendisk;
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 /* True from the first weight that is not the default on. */
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
-/* True before that one: no bio may be counted whose completion goes unseen. */
+/* True before ioband_share_key is: no bio may be counted whose completion goes unseen. */
 DECLARE_STATIC_KEY_FALSE(ioband_done_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
