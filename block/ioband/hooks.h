@@ -43,14 +43,16 @@ void ioband_exit_disk(struct gendisk *disk);
  * @bio: bio that is about to be submitted for the first time
  *
  * Context: process context.
- * Return: true if @bio is of several groups, or long where there are weights: its
- *	   parts have been submitted, and it ends with the last of them.
+ * Return: true if clones of @bio have been submitted, and it ends with the last of them:
+ *	   it is of several groups, or where there are weights, it is long or others are
+ *	   chained to it.
  */
 static inline bool ioband_own_bio(struct bio *bio)
 {
 	return (static_branch_unlikely(&dirty_owner_key) ||
 		static_branch_unlikely(&ioband_share_key)) &&
-	       (bio_flagged(bio, BIO_WRITEBACK) || current->in_writeback) &&
+	       ((bio->bi_flags & (BIT(BIO_WRITEBACK) | BIT(BIO_CHAIN))) ||
+		current->in_writeback) &&
 	       __ioband_own_bio(bio);
 }
 

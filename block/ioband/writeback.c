@@ -342,14 +342,43 @@ static noinline bool ioband_own_many(struct bio *bio)
 	return false;
 }
 
+/*
+ * Submit a clone of a bio that others are chained to.  In flight itself, the bio would keep
+ * its place in the device until the last of those has ended, and they may wait for that
+ * place.
+ *
+ * Returns false if there is no need, or no memory: the bio has to go as it is.
+ */
+static noinline bool ioband_submit_unchained(struct bio *bio)
+{
+	struct bio *clone;
+
+	if (!bio_sectors(bio) || bdev_is_zoned(bio->bi_bdev))
+		return false;
+	clone = bio_alloc_clone(bio->bi_bdev, bio, GFP_NOWAIT, &ioband_owner_bios);
+	if (!clone)
+		return false;
+	bio_chain(clone, bio);
+	if (!ioband_own_bio(clone))
+		submit_bio_noacct(clone);
+	bio_endio(bio);
+	return true;
+}
+
 /**
  * __ioband_own_bio - see ioband_own_bio()
- * @bio:	one of writeback, or any that a driver makes while it does writeback
+ * @bio:	one of writeback, or that others are chained to, or any that a driver makes
+ *		while it does writeback
  *
- * Return: true if it has been submitted, in parts.
+ * Return: true if clones of it have been submitted, and it ends with the last of them.
  */
 bool __ioband_own_bio(struct bio *bio)
 {
+	if (static_branch_unlikely(&ioband_share_key) && bio_flagged(bio, BIO_CHAIN) &&
+	    ioband_submit_unchained(bio))
+		return true;
+	if (!bio_flagged(bio, BIO_WRITEBACK) && !current->in_writeback)
+		return false;
 	/* by a driver that writes what a device above it was told to */
 	if (!bio_flagged(bio, BIO_WRITEBACK)) {
 		if (bio_op(bio) != REQ_OP_WRITE || !bio_has_data(bio))

@@ -4,6 +4,8 @@
 # into: 64 KiB I/Os on a disk that takes 8 KiB at a time, 8 pieces each.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
 
 SEC=10
 
@@ -23,7 +25,7 @@ run() {
 	cap g "$DEV" rbps=max riops=max
 }
 
-plan 21
+plan 22
 null_dev nb0 max_sectors=16
 for version in v1 v2; do
 	# I/O n leaves at n * 62.5 ms: 160 of them end within 10 s
@@ -93,3 +95,28 @@ else
 	skip "the trace has 80 pieces" "no ioband tracepoints"
 	skip "70 of them cost no bytes" "no ioband tracepoints"
 fi
+umount_cgroup
+
+# A bio that others are chained to ends with the last of those: blkdiscard --zeroout submits a
+# long one, then a short one that waits for it. The device has room for one I/O, and the pieces
+# of the long one wait for their limit: the short one may not keep that room until it ends.
+chained() {
+	local begin pid took
+	(echo "$BASHPID" >"$CG/b/cgroup.procs"; exec blkio_load -f "$DEV" -s 4k -p rand -d 16 -t 30 >/dev/null) &
+	pid=$!
+	sleep 1
+	begin=$(now_ms)
+	(echo "$BASHPID" >"$CG/a/cgroup.procs"; exec blkdiscard --zeroout -o 0 -l $((MiB + 4 * KiB)) "$DEV") &
+	while [ -d /proc/$! ] && ! grep -q '^State:.Z' /proc/$!/status && [ $(($(now_ms) - begin)) -lt 20000 ]; do sleep 0.1; done
+	took=$(($(now_ms) - begin))
+	kill $pid
+	in_range $took 2000 4000
+}
+mount_cgroup v2
+group a b
+null_dev nbchain size=64 completion_nsec=2000000 hw_queue_depth=1
+echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
+echo none >"/sys/block/${DEV##*/}/queue/scheduler"
+echo 400 >"$CG/b/io.weight"
+cap a "$DEV" wiops=400
+check "pieces of a bio in a chain, under a limit and weights: all end" chained
