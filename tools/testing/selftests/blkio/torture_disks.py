@@ -87,6 +87,8 @@ class Disk:
             'no_sched': rng.choice((0,) * 8 + (1,)), 'shared_tag_bitmap': rng.choice((0,) * 8 + (1,)),
             'virt_boundary': rng.choice((0,) * 8 + (1,)), 'badblocks_once': rng.choice((0, 0, 1)),
         } | more
+        if not self.virtual:    # two CPUs can make null_blk look for room in its cache for ever
+            keys['cache_size'] = None
         if keys['mbps']:        # of which null_blk lets nothing pass that is larger than what it does in 20 ms
             keys['discard'] = 0
         self.note(f'{name}: ' + ' '.join(f'{key}={value}' for key, value in keys.items() if value is not None))
