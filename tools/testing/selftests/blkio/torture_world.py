@@ -29,6 +29,7 @@ class Tree:
         undo.callback(self.hierarchy.umount)
         self.hierarchy.enter(f't{world.seed}')
         self.names, self.frozen, self.made = [], {}, 0
+        self.parents = set()    # v2: these can have no tasks, even after the last group below has gone
         self.fill('', self.rng.randint(1, 4))
 
     def fill(self, below, depth):
@@ -42,6 +43,7 @@ class Tree:
         """A group; its name."""
         self.made += 1
         name = self.newest(below)
+        self.parents.add(below)
         self.hierarchy.make(name)
         self.names.append(name)
         return name
@@ -66,7 +68,7 @@ class Tree:
 
     def places(self):
         """Where tasks may be and run: not where they would be frozen before they are anything."""
-        names = [name for name in self.names if (self.version == 'v1' or self.is_leaf(name)) and not self.is_frozen(name)]
+        names = [name for name in self.names if (self.version == 'v1' or name not in self.parents) and not self.is_frozen(name)]
         return [self.path(name) for name in names] + [self.hierarchy.root]
 
     def some_place(self):
