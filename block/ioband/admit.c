@@ -162,7 +162,7 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	lim = READ_ONCE(dir->lim);
 	if (!lim)
 		goto pass;
-	if (unlikely(!bytes))
+	if (unlikely(!bytes || ioband_is_paced(bio)))
 		goto slow;
 	up = READ_ONCE(lim->up);
 	if (up && unlikely(READ_ONCE(up->up)))

@@ -15,6 +15,8 @@
  * whether it has a place in an order.
  */
 
+void ioband_ticket_done(struct bio *bio);
+
 enum ioband_unit {
 	IOBAND_BYTES,
 	IOBAND_IOS,
@@ -68,6 +70,25 @@ static inline bool ioband_is_writeback(const struct bio *bio)
 	return bio_flagged((struct bio *)bio, BIO_WRITEBACK);
 }
 
+/* On the default hierarchy inodes have owners. */
+static inline bool ioband_pages_have_owners(void)
+{
+	return static_branch_unlikely(&dirty_owner_key) &&
+	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
+}
+
+/* Have the tasks paid that dirtied the pages of a bio?  Then limits do not hold it. */
+static inline bool ioband_is_paced(const struct bio *bio)
+{
+	return ioband_pages_have_owners() && ioband_is_writeback(bio);
+}
+
+/* Does a bio stand for what will be written, see ticket.c?  It is never submitted. */
+static inline bool ioband_is_ticket(const struct bio *bio)
+{
+	return bio->bi_end_io == ioband_ticket_done;
+}
+
 /* Writes to a sequential zone must stay in order, until they are submitted. */
 static inline bool ioband_in_order(const struct bio *bio)
 {
@@ -96,7 +117,7 @@ static inline bool ioband_must_follow(const struct bio *bio)
 static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 {
 	if (unit == IOBAND_IOS)
-		return 1;
+		return !ioband_is_ticket(bio);
 	if (unlikely(bio_flagged(bio, BIO_BPS_THROTTLED)))
 		return 0;
 	if (bio_op(bio) == REQ_OP_DISCARD)

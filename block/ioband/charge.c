@@ -82,7 +82,9 @@ static s64 ioband_arrival_at(const struct ioband_rule *rule,
 static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
 			 enum ioband_unit unit)
 {
-	return rule && rule->bucket[unit].rate.per_sec && ioband_units(bio, unit);
+	/* a ticket waits until there is no debt, of whatever */
+	return rule && rule->bucket[unit].rate.per_sec &&
+	       (ioband_units(bio, unit) || ioband_is_ticket(bio));
 }
 
 static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,

@@ -102,9 +102,6 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		ioband_gate_pay(gate, bio, now, terms);
 	}
 	dir->nr_owed++;
-	/* who dirties pages waits for that: their owner, or that of copies of them */
-	if (op_is_write(bio_op(bio)) && ioband_may_be_awaited(bio))
-		WRITE_ONCE(dir->grp->owed_until, now + ioband_dir_debt_ns(dir, now));
 }
 
 /**
@@ -171,6 +168,7 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	/* one of io_uring wakes itself when it sleeps here: its ring's I/O waits instead */
 	if (!grp || !ioband_is_ready(grp) || (current->flags & PF_USER_WORKER))
 		return;
+	dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	debt_ns = ioband_grp_debt_ns(grp);
 	if (!debt_ns || fatal_signal_pending(current))
 		return;

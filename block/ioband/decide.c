@@ -104,12 +104,8 @@ static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bi
 {
 	struct ioband_dir *asks;
 
-	/* on v1 who dirties owned pages is paced by what their group owes */
-	if ((ask->awaited && ioband_is_owned(bio)) ||
-	    (now < dir->grp->boosted_until && ioband_may_be_awaited(bio))) {
-		ioband_owe(dir, bio, now, dir->lim);
-		return IOBAND_OWE;
-	}
+	if (ioband_is_paced(bio))
+		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
 	if (!ask->never_held && !ask->awaited)
 		return IOBAND_PAY;
 	asks = ioband_gate_of(dir, ask->css);

@@ -118,6 +118,10 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 {
 	unsigned int cpu = ioband_cpu(bio);
 
+	if (ioband_is_ticket(bio)) {
+		ioband_ticket_done(bio);
+		return;
+	}
 	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);

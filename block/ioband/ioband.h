@@ -88,9 +88,8 @@ struct ioband_dir {
 	struct ioband_ent	gate;
 	struct ioband_ent	source;
 	struct bio_list		fifo;
-	struct bio_list		owned;	/* v1: of owned pages, see ioband_boost() */
 	struct list_head	active;	/* in dev->active[] while bios are held */
-	unsigned int		held;	/* bios in both */
+	unsigned int		held;	/* bios in it */
 	s64			held_since;
 	s64			held_ns;	/* total, of earlier times */
 	u64			nr_throttled;	/* bios ever held */
@@ -122,8 +121,11 @@ struct ioband_grp {
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
-	s64			boosted_until;	/* dev->lock, see ioband_boost() */
-	s64			owed_until;	/* by owned bios: dev->lock to write */
+	/* of dirty pages, see writeback.c: dev->lock to write */
+	unsigned int		limits_nr;	/* times that limits of writes began */
+	unsigned int		io_bytes;	/* of an average write of them */
+	s64			owed_at;	/* when one last passed unpaid, ns */
+	s64			owed_until;	/* and when that will have been repaid, ns */
 	struct ioband_share	share;
 };
 
@@ -274,20 +276,6 @@ static inline bool ioband_is_stale(const struct ioband_dir *dir)
 	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
 }
 
-/* The first of the bios that a group has held is of one of its two lists. */
-static inline struct bio_list *ioband_first_list(struct ioband_dir *dir)
-{
-	struct bio *fifo = bio_list_peek(&dir->fifo), *owned = bio_list_peek(&dir->owned);
-
-	if (!fifo || !owned)
-		return fifo ? &dir->fifo : &dir->owned;
-	/* the rest of a split goes first */
-	if (bio_flagged(fifo, BIO_BPS_THROTTLED))
-		return &dir->fifo;
-	return bio_flagged(owned, BIO_BPS_THROTTLED) ||
-	       ioband_arrival(owned) < ioband_arrival(fifo) ? &dir->owned : &dir->fifo;
-}
-
 /* charge.c */
 enum ioband_terms {
 	IOBAND_TERMS_NOW,	/* there is enough, or nothing is paid */
@@ -339,7 +327,6 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			unsigned int *budget);
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
-struct bio *ioband_pop(struct ioband_dir *dir, struct bio_list *list, s64 now);
 void ioband_attach(struct ioband_dir *dir, s64 now);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
@@ -370,10 +357,13 @@ int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
 /* writeback.c */
+#define IOBAND_IO_BYTES	SZ_64K	/* what the first write of dirty pages is taken for */
 int ioband_own_pages(struct blkcg *blkcg);
-bool ioband_is_owned(struct bio *bio);
-bool ioband_may_be_awaited(struct bio *bio);
-bool ioband_may_be_boosted(struct bio *bio);
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
+
+/* ticket.c */
+s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		     s64 bytes, enum dirty_how how);
 
 /* files.c */
 int ioband_parse_u64(const char *str, u64 *val);

@@ -122,7 +122,6 @@ static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
 	dir->gate.ready = RB_ROOT_CACHED;
 	dir->source.kind = IOBAND_SOURCE;
 	bio_list_init(&dir->fifo);
-	bio_list_init(&dir->owned);
 	INIT_LIST_HEAD(&dir->active);
 	dir->limit[IOBAND_BYTES] = U64_MAX;
 	dir->limit[IOBAND_IOS] = U64_MAX;
@@ -147,6 +146,7 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		for_each_possible_cpu(cpu)
 			u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
 	}
+	grp->io_bytes = IOBAND_IO_BYTES;
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
 	return &grp->pd;

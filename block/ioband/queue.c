@@ -115,7 +115,7 @@ static struct bio *ioband_ent_head(struct ioband_ent *ent)
 	struct ioband_ent *first;
 
 	if (ent->kind == IOBAND_SOURCE)
-		return bio_list_peek(ioband_first_list(ent_to_source(ent)));
+		return bio_list_peek(&ent_to_source(ent)->fifo);
 	first = ioband_first(&ent->ready);
 	return first ? first->head : NULL;
 }
@@ -221,19 +221,16 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	struct ioband_dev *dev = dir->grp->dev;
-	struct bio_list *list = &dir->fifo;
 	bool first = !dir->held++;
 
 	/* it has paid and will not be sent again: it must not fail for want of a tag */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	ioband_lane_begin(dev, bio);
 	dir->nr_throttled++;
-	if (ioband_may_be_boosted(bio))
-		list = &dir->owned;
 	if (bio_flagged(bio, BIO_BPS_THROTTLED))
-		bio_list_add_head(list, bio);
+		bio_list_add_head(&dir->fifo, bio);
 	else
-		bio_list_add(list, bio);
+		bio_list_add(&dir->fifo, bio);
 	if (first) {
 		dir->held_since = now;
 		list_add_tail(&dir->active, &dev->active[ioband_rw(dir)]);
@@ -263,26 +260,17 @@ static void ioband_unheld(struct ioband_dir *dir, s64 now)
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 {
 	bio_list_merge_init(bios, &dir->fifo);
-	bio_list_merge_init(bios, &dir->owned);
 	dir->held = 0;
 	ioband_unheld(dir, now);
 	ioband_place(dir->grp->dev, &dir->source, now);
 }
 
-/**
- * ioband_pop - take one bio of a group
- * @dir:	the group and direction
- * @list:	one of its two lists, with held bios
- * @now:	ns
- *
- * Context: dev->lock held; the caller places @dir->source afterwards.
- * Return: the bio.
- */
-struct bio *ioband_pop(struct ioband_dir *dir, struct bio_list *list, s64 now)
+/* Take the first bio of a group; the caller places dir->source afterwards. */
+static void ioband_pop(struct ioband_dir *dir, s64 now)
 {
 	if (!--dir->held)
 		ioband_unheld(dir, now);
-	return bio_list_pop(list);
+	bio_list_pop(&dir->fifo);
 }
 
 /* Advance the start tags from a source up to the top by what @bio uses. */
@@ -351,7 +339,7 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			continue;
 		}
 		ioband_advance(dev, ent, bio, *due);
-		ioband_pop(dir, ioband_first_list(dir), now);
+		ioband_pop(dir, now);
 		ioband_place(dev, ent, now);
 		return bio;
 	}

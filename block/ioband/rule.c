@@ -179,6 +179,8 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 	}
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		WRITE_ONCE(dir->limit[unit], limit[unit]);
+	if (rw == WRITE && new && !old)
+		WRITE_ONCE(grp->limits_nr, grp->limits_nr + 1);
 	ioband_set_rule(dir, new, now);
 }
 

@@ -17,8 +17,8 @@
 
 #include "ioband.h"
 
-/* So long somebody may take to submit what others wait for already. */
-#define IOBAND_BOOST_NS		(200 * NSEC_PER_MSEC)
+/* A disk below is taken for that of all that a group writes through others for so long. */
+#define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
 
 /*
  * Where there are weights, a bio is no longer than this.  One of all that a group may have
@@ -27,13 +27,6 @@
 #define IOBAND_PART_BYTES	SZ_1M
 
 static struct bio_set ioband_owner_bios;
-
-/* On the default hierarchy inodes have. */
-static bool ioband_pages_have_owners(void)
-{
-	return static_branch_unlikely(&dirty_owner_key) &&
-	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
-}
 
 /* A group on the disk that a backing device is, NULL if it is none or has no group. */
 static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
@@ -60,44 +53,47 @@ static bool ioband_is_above(struct backing_dev_info *bdi)
 	       dev_to_disk(owner)->major == LOOP_MAJOR;
 }
 
-/* Does anything but bytes a second limit writes? */
-static bool ioband_is_measured(struct ioband_grp *grp)
+/* Bytes a second that a group can write, 0 if nothing says so. */
+static u64 ioband_write_bps(struct ioband_grp *grp)
 {
-	return READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]) != U64_MAX ||
-	       ioband_has_weights(grp->dev);
+	u64 bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
+	u64 ios = READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]);
+
+	/* twice, or one I/O a second would never become longer than it is */
+	if (ios != U64_MAX && ios < U32_MAX)
+		bps = min(bps, max(ios, 2) * READ_ONCE(grp->io_bytes));
+	return bps == U64_MAX ? 0 : bps;
 }
 
-/* How long a group has to repay what ioband_boost() let go. */
-static u64 ioband_owed_ns(struct ioband_grp *grp)
+static bool ioband_is_limited(struct ioband_grp *grp)
 {
-	s64 debt_ns, now = ktime_get_ns();
-
-	if (READ_ONCE(grp->owed_until) <= now)
-		return 0;
-	/* limits may have changed meanwhile */
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	ioband_relink(&grp->dir[WRITE], now);
-	debt_ns = ioband_dir_debt_ns(&grp->dir[WRITE], now);
-	WRITE_ONCE(grp->owed_until, now + debt_ns);
-	return debt_ns;
+	return rcu_access_pointer(grp->dir[WRITE].rule);
 }
 
-/* A group has several disks below: the slowest counts. */
+/*
+ * A group has several disks below, and nobody knows which of them a file is on.  Those
+ * count that its dirty pages have been written to of late.
+ */
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
 {
+	s64 now = ktime_get_ns();
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
+	u64 bps;
 
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 		grp = blkg_to_grp(blkg);
-		if (!grp || grp == own || !ioband_is_ready(grp))
+		if (!grp || grp == own || !ioband_is_ready(grp) || !ioband_is_limited(grp))
 			continue;
-		if (READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]) == U64_MAX &&
-		    !ioband_is_measured(grp))
+		rate->probe = true;
+		bps = ioband_write_bps(grp);
+		if (bps)
+			rate->bps = min(rate->bps ?: U64_MAX, bps);
+		if (!READ_ONCE(grp->owed_at) || now - READ_ONCE(grp->owed_at) > IOBAND_BELOW_NS)
 			continue;
-		rate->measured = true;
-		rate->owed_ns = max(rate->owed_ns, ioband_owed_ns(grp));
+		rate->limited = true;
+		rate->owed_ns = max_t(s64, rate->owed_ns, READ_ONCE(grp->owed_until) - now);
 	}
 }
 
@@ -107,126 +103,88 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 {
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
 	struct dirty_rate rate = { };
-	u64 bps;
 
 	if (cgroup_subsys_on_dfl(io_cgrp_subsys))
 		return rate;
-	if (grp) {
-		bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
-		rate.bps = bps != U64_MAX ? bps : 0;
-		rate.measured = ioband_is_measured(grp);
-		if (rate.measured)
-			rate.owed_ns = ioband_owed_ns(grp);
-	} else {
-		/* weights may be the group's, who has not met the disk yet */
-		rate.measured = atomic_read(&ioband_nr_weights);
+	if (grp && ioband_is_limited(grp)) {
+		rate.limited = true;
+		rate.bps = ioband_write_bps(grp);
+		rate.since = READ_ONCE(grp->limits_nr);
 	}
+	/* weights may be the group's, which has not met the disk yet */
+	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
+	rate.limited |= rate.measured;
 	if (ioband_is_above(bdi))
 		ioband_rate_below(css, grp, &rate);
 	return rate;
 }
 
-/**
- * ioband_is_owned - is a bio the write of dirty pages that have an owner?
- * @bio:	the bio, not yet submitted
- *
- * Who dirties such pages is paced: a debt needs no other delay.
- *
- * Context: any.
- * Return: true if so.
- */
-bool ioband_is_owned(struct bio *bio)
+/* See struct dirty_owner_ops. */
+static u64 ioband_write_debt_ns(struct cgroup_subsys_state *css,
+				struct backing_dev_info *bdi)
 {
-	return ioband_pages_have_owners() &&
-	       ioband_is_writeback(bio) && dirty_owner_of_write(bio_page(bio));
-}
+	struct ioband_grp *grp;
 
-/**
- * ioband_may_be_awaited - is a bio the write of pages that others may wait for?
- * @bio:	the bio, not yet submitted
- *
- * Owned pages, or those of a driver that writes copies of them.
- *
- * Context: any.
- * Return: true if so.
- */
-bool ioband_may_be_awaited(struct bio *bio)
-{
-	return ioband_is_owned(bio) ||
-	       (bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio) &&
-		!page_folio(bio_page(bio))->mapping);
-}
-
-/**
- * ioband_may_be_boosted - may ioband_boost() have to find a bio that is held?
- * @bio:	the bio
- *
- * Return: true if so.
- */
-bool ioband_may_be_boosted(struct bio *bio)
-{
-	return !cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_may_be_awaited(bio);
-}
-
-/* Let some of a group's held pages go.  Returns true if there are more. */
-static bool ioband_boost_some(struct ioband_grp *grp)
-{
-	struct ioband_dir *dir = &grp->dir[WRITE];
-	unsigned int budget = IOBAND_QUANTUM;
-	s64 now = ktime_get_ns();
-
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	grp->boosted_until = now + IOBAND_BOOST_NS;
-	ioband_relink(dir, now);
-	while (!bio_list_empty(&dir->owned) && budget--) {
-		struct bio *bio = ioband_pop(dir, &dir->owned, now);
-
-		ioband_owe(dir, bio, now, dir->lim);
-		ioband_send(grp->dev, bio, now, now);
-		ioband_place(grp->dev, &dir->source, now);
-	}
-	ioband_kick(grp->dev, now);
-	return !bio_list_empty(&dir->owned);
-}
-
-/*
- * Somebody else waits for what a group writes: a journal, sync, reclaim. What is held
- * of it, about a second's worth, goes at once, and the group owes. So does what is on
- * its way here: a page is under writeback before its bio is complete.
- */
-static void ioband_boost_grp(struct ioband_grp *grp)
-{
-	while (ioband_boost_some(grp))
-		;
-}
-
-/* On v1 a group has no gate but its own. */
-static bool ioband_has_gates(struct ioband_grp *grp)
-{
-	return rcu_access_pointer(grp->dir[WRITE].rule) ||
-	       !bio_list_empty(&grp->dir[WRITE].owned);
+	guard(rcu)();
+	grp = ioband_bdi_grp(css, bdi);
+	return grp ? ioband_grp_debt_ns(grp) : 0;
 }
 
 /* See struct dirty_owner_ops. */
-static void ioband_boost(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+static bool ioband_settle_later(struct backing_dev_info *bdi)
 {
-	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
-	struct blkcg_gq *blkg;
+	struct device *owner = READ_ONCE(bdi->owner);
 
-	if (grp && ioband_has_gates(grp))
-		ioband_boost_grp(grp);
-	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !ioband_is_above(bdi))
-		return;
-	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		grp = blkg_to_grp(blkg);
-		if (grp && ioband_is_ready(grp) && ioband_has_gates(grp))
-			ioband_boost_grp(grp);
+	/* once for a disk: a task that comes again is in a long call */
+	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
+	    current->throttle_disk == dev_to_disk(owner))
+		return false;
+	blkcg_schedule_throttle(dev_to_disk(owner), false);
+	return true;
+}
+
+/**
+ * ioband_owe_paced - a bio that ioband_is_paced() goes now
+ * @dir:	its group, direction WRITE
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Its bytes have been paid, or are owed, and so is the I/O.
+ *
+ * Context: dev->lock held.
+ * Return: true if anything is owed.
+ */
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
+{
+	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	struct ioband_grp *grp = dir->grp;
+	bool paid, owed;
+
+	guard(rcu)();
+	paid = bytes && dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
+					grp->limits_nr);
+	/* the rest of a split is an I/O of no bytes */
+	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
+	/* its bytes have been counted: for a moment, as it is traced as what it is */
+	if (paid)
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	owed = ioband_is_bound(dir, bio);
+	if (owed)
+		ioband_owe(dir, bio, now, dir->lim);
+	if (paid) {
+		bio_clear_flag(bio, BIO_BPS_THROTTLED);
+	} else {
+		WRITE_ONCE(grp->owed_at, now);
+		WRITE_ONCE(grp->owed_until, now + ioband_dir_debt_ns(dir, now));
 	}
+	return owed;
 }
 
 static const struct dirty_owner_ops ioband_dirty_ops = {
-	.rate	= ioband_dirty_rate,
-	.boost	= ioband_boost,
+	.rate		= ioband_dirty_rate,
+	.pay		= ioband_pay_ahead,
+	.debt_ns	= ioband_write_debt_ns,
+	.settle_later	= ioband_settle_later,
 };
 
 /**

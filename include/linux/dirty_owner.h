@@ -6,6 +6,7 @@
 #include <linux/limits.h>
 #include <linux/page-flags.h>
 #include <linux/types.h>
+#include <uapi/linux/fs.h>
 
 /*
  * Which cgroup dirtied a page of the page cache, and whose write of it is under way.
@@ -18,32 +19,64 @@
 struct address_space;
 struct backing_dev_info;
 struct cgroup_subsys_state;
+struct file;
 struct folio;
+struct iov_iter;
 struct page;
 
 /**
  * struct dirty_rate - how fast a group may write to a backing device
- * @bps:	bytes a second, or 0 if no number says so
+ * @limited:	something limits it
+ * @bps:	bytes a second that it can write, or 0 if no number says so
  * @measured:	it may be slower than that, as slow as its writes are seen to be
- * @owed_ns:	so long it should not write at all, since others had it write more
+ * @probe:	devices below may have limits; nobody knows before something is written
+ * @owed_ns:	so long it should not write at all: what it owes to devices below
+ * @since:	another number whenever limits begin
  */
 struct dirty_rate {
-	u64	bps;
-	bool	measured;
-	u64	owed_ns;
+	bool		limited;
+	bool		measured;
+	bool		probe;
+	unsigned int	since;
+	u64		bps;
+	u64		owed_ns;
+};
+
+/* If limits say no, a group that pays ... */
+enum dirty_how {
+	DIRTY_WAIT,		/* ... waits, killable, without locks */
+	DIRTY_TRY,		/* ... does not, and nothing is paid */
+	DIRTY_OWE,		/* ... owes */
 };
 
 /**
  * struct dirty_owner_ops - what a controller says of a group's writes
- * @rate:	how fast a group may write there; all zero if nothing limits it
- * @boost:	somebody else waits for what a group writes there: let it go
- *
- * Context: RCU read side.
+ * @rate:	how fast a group may write there; all zero if nothing limits it.  RCU read
+ *		side.
+ * @pay:	a group pays for bytes that it will write there; returns how many, which may
+ *		be more, -EAGAIN or -EINTR
+ * @debt_ns:	how long until what a group owes there is repaid
+ * @settle_later: have the current task pay on its way to user space; false if it cannot
  */
 struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
-	void (*boost)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		   s64 bytes, enum dirty_how how);
+	u64 (*debt_ns)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+	bool (*settle_later)(struct backing_dev_info *bdi);
+};
+
+/* dirty_owner_admit(): must not sleep; all or nothing */
+#define DIRTY_NOWAIT	1U
+#define DIRTY_WHOLE	2U
+
+/* A part of what a task writes in one call; all zero at first. */
+struct dirty_part {
+	bool		begun;
+	size_t		len;		/* bytes of the part that is being written */
+	size_t		rest;		/* bytes after it */
+	ssize_t		done;		/* bytes written before it */
 };
 
 #ifdef CONFIG_CGROUP_DIRTY_OWNER
@@ -56,6 +89,9 @@ u32 dirty_owner_of_write(const struct page *page);
 unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id);
 struct cgroup_subsys_state *dirty_owner_css(u32 id);
 struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page);
+bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		     unsigned int bytes, unsigned int since);
+void dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi);
@@ -65,11 +101,14 @@ void __dirty_owner_redirty(struct folio *folio);
 void __dirty_owner_started(struct folio *folio);
 void __dirty_owner_ended(struct folio *folio);
 void __dirty_owner_removed(struct folio *folio);
-void __dirty_owner_waited(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
 		       unsigned int flags);
-size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len);
+ssize_t __dirty_owner_admit(struct file *file, size_t len, unsigned int flags);
+ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
+				loff_t *pos);
+bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
+			__kernel_rwf_t flags, ssize_t *ret);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -84,7 +123,6 @@ static inline void __dirty_owner_redirty(struct folio *folio) { }
 static inline void __dirty_owner_started(struct folio *folio) { }
 static inline void __dirty_owner_ended(struct folio *folio) { }
 static inline void __dirty_owner_removed(struct folio *folio) { }
-static inline void __dirty_owner_waited(struct folio *folio) { }
 static inline void __dirty_owner_migrated(struct folio *dst, struct folio *src) { }
 
 static inline int __dirty_owner_pace(struct address_space *mapping,
@@ -93,10 +131,23 @@ static inline int __dirty_owner_pace(struct address_space *mapping,
 	return 0;
 }
 
-static inline size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk,
-					 size_t len)
+static inline ssize_t __dirty_owner_admit(struct file *file, size_t len,
+					  unsigned int flags)
 {
-	return chunk;
+	return len;
+}
+
+static inline ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf,
+					      size_t count, loff_t *pos)
+{
+	return 0;
+}
+
+static inline bool __dirty_owner_part(struct dirty_part *part, struct file *file,
+				      struct iov_iter *iter, __kernel_rwf_t flags,
+				      ssize_t *ret)
+{
+	return false;
 }
 
 #define DIRTY_OWNER_ON	false
@@ -195,18 +246,6 @@ static inline void dirty_owner_removed(struct folio *folio)
 }
 
 /**
- * dirty_owner_waited - the current task is going to wait until a folio is written
- * @folio:	the folio, with a reference
- *
- * Groups whose pages it has let their writes go unless the task is theirs.
- */
-static inline void dirty_owner_waited(struct folio *folio)
-{
-	if (DIRTY_OWNER_ON)
-		__dirty_owner_waited(folio);
-}
-
-/**
  * dirty_owner_migrated - a folio takes the place of another
  * @dst:	the new one
  * @src:	the old one, not under writeback, its references frozen
@@ -218,33 +257,75 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 }
 
 /**
+ * dirty_owner_admit - wait until a task may write to a file
+ * @file:	the file
+ * @len:	bytes that it wants to write
+ * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
+ *
+ * Context: sleeps for as long as the limits of the task's group demand it: no locks held.
+ * Return: bytes that it may write now, at most @len; -EAGAIN if it would have to sleep and
+ *	   must not, -EINTR if it is killed.
+ */
+static inline ssize_t dirty_owner_admit(struct file *file, size_t len, unsigned int flags)
+{
+	return DIRTY_OWNER_ON && len ? __dirty_owner_admit(file, len, flags) : len;
+}
+
+ssize_t vfs_write(struct file *file, const char __user *buf, size_t count, loff_t *pos);
+
+/**
+ * dirty_owner_vfs_write - vfs_write() in parts, each of them after dirty_owner_admit()
+ * @file:	the file
+ * @buf:	what to write
+ * @count:	bytes
+ * @pos:	where, or NULL
+ *
+ * Context: as vfs_write(), no locks held.
+ * Return: as vfs_write(); also -EINTR if the task is killed.
+ */
+static inline ssize_t dirty_owner_vfs_write(struct file *file, const char __user *buf,
+					    size_t count, loff_t *pos)
+{
+	return DIRTY_OWNER_ON ? __dirty_owner_vfs_write(file, buf, count, pos) :
+				vfs_write(file, buf, count, pos);
+}
+
+/**
+ * dirty_owner_part - the next part of a write from an iterator, if there is one
+ * @part:	where we are
+ * @file:	the file
+ * @iter:	truncated to the part, which is not empty but for the first
+ * @flags:	RWF_*
+ * @ret:	what became of the last part; what became of all, if there is no next one
+ *
+ * Context: as vfs_writev(), no locks held.
+ * Return: true if there is one.
+ */
+static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
+				    struct iov_iter *iter, __kernel_rwf_t flags,
+				    ssize_t *ret)
+{
+	bool first = !part->begun;
+
+	part->begun = true;
+	if ((DIRTY_OWNER_ON && first) || part->len)
+		return __dirty_owner_part(part, file, iter, flags, ret);
+	return first;
+}
+
+/**
  * dirty_owner_pace - make a task that dirties pages as slow as its group's writes
  * @mapping:	what it dirties
  * @bdi:	where that is written
  * @flags:	BDP_ASYNC not to wait
  *
  * Context: may sleep.
- * Return: 0, -EAGAIN if it would have to wait and must not, -EINTR if it is killed.
+ * Return: 0, or -EAGAIN if it would have to wait and must not.
  */
 static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
 {
 	return DIRTY_OWNER_ON ? __dirty_owner_pace(mapping, bdi, flags) : 0;
-}
-
-/**
- * dirty_owner_chunk - how much to write between two calls of dirty_owner_pace()
- * @mapping:	what is written to
- * @chunk:	bytes at most, a power of two
- * @len:	bytes there are to write
- *
- * Return: bytes, a power of two, at least PAGE_SIZE.
- */
-static inline size_t dirty_owner_chunk(struct address_space *mapping, size_t chunk,
-				       size_t len)
-{
-	return DIRTY_OWNER_ON && len > PAGE_SIZE ?
-	       __dirty_owner_chunk(mapping, chunk, len) : chunk;
 }
 
 #endif /* _LINUX_DIRTY_OWNER_H */

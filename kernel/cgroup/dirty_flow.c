@@ -40,8 +40,16 @@ static unsigned long dirty_flow_key(const struct cgroup_subsys_state *css,
 	return (unsigned long)css ^ (unsigned long)bdi >> 7;
 }
 
-static struct dirty_flow *dirty_flow_find(const struct cgroup_subsys_state *css,
-					  const struct backing_dev_info *bdi)
+/**
+ * dirty_flow_peek - the flow of a group, if there is one
+ * @css:	the group
+ * @bdi:	where it dirties pages
+ *
+ * Context: RCU read side.
+ * Return: the flow, or NULL.
+ */
+struct dirty_flow *dirty_flow_peek(const struct cgroup_subsys_state *css,
+				   const struct backing_dev_info *bdi)
 {
 	struct dirty_flow *flow;
 
@@ -74,12 +82,14 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	}
 	flow->css = css;
 	flow->bdi = bdi_get(bdi);
-	flow->used = jiffies;
+	flow->idle_since = jiffies;
+	flow->chunk = DIRTY_CHUNK_ANY;
+	flow->stuck_at = -1;
 	spin_lock_init(&flow->lock);
 	init_waitqueue_head(&flow->wait);
 
 	scoped_guard(spinlock_irqsave, &dirty_flow_ids.xa_lock) {
-		other = dirty_flow_find(css, bdi);
+		other = dirty_flow_peek(css, bdi);
 		if (!other && __xa_alloc_cyclic(&dirty_flow_ids, &flow->id, flow,
 						XA_LIMIT(1, DIRTY_ID_MAX),
 						&dirty_flow_next, gfp) >= 0) {
@@ -123,7 +133,7 @@ struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 	struct dirty_flow *flow;
 
 	guard(rcu)();
-	flow = dirty_flow_find(css, bdi) ?: dirty_flow_create(css, bdi);
+	flow = dirty_flow_peek(css, bdi) ?: dirty_flow_create(css, bdi);
 	if (flow)
 		this_cpu_write(dirty_hints.by_css, flow);
 	return flow;
@@ -193,8 +203,8 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
 	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
 		if (dirty_flow_is_used(flow)) {
-			flow->used = jiffies;
-		} else if (time_after_eq(jiffies, flow->used + DIRTY_FLOW_IDLE) ||
+			flow->idle_since = jiffies;
+		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
 			   css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);
 			hlist_add_head(&flow->idle, hidden);

@@ -16,9 +16,9 @@
 
 /*
  * Lock order: i_pages and whatever a filesystem holds when it dirties a page, then
- * the lock of the flows, a leaf.  flow->lock is another leaf.  What the controller
- * calls dirty_owner_enable() under comes before its mutex; its ->rate() and ->boost()
- * are called with none of these held.
+ * the lock of the flows, a leaf.  flow->lock is another leaf, also below the locks that
+ * the controller calls dirty_owner_use() under.  What it calls dirty_owner_enable() under
+ * comes before its mutex; its operations are called with none of these held.
  *
  * Invariants:
  *
@@ -46,6 +46,9 @@
 /* Pages of a chunk of words; no folio is in two. */
 #define DIRTY_CHUNK_SHIFT	15
 
+/* Of a flow that may dirty as much as it likes at once; a power of two. */
+#define DIRTY_CHUNK_ANY		((size_t)1 << (BITS_PER_LONG - 2))
+
 struct dirty_words {
 	u32			dirty;
 	u32			write;
@@ -64,19 +67,23 @@ struct dirty_flow {
 	atomic_t		users;		/* who waits here */
 	wait_queue_head_t	wait;		/* for pages to go down to refill */
 	long			refill;		/* pages */
-	unsigned long		used;		/* jiffies */
+	long			stuck_at;	/* of written, -1 for never */
+	unsigned long		idle_since;	/* jiffies */
 
-	/* what it was seen to be free to do, and when: see dirty_is_free() */
-	unsigned long		free_at;	/* jiffies */
+	/* as of the last look of dirty_pace.c */
+	unsigned long		looked_at;	/* jiffies */
 	long			free_to;	/* of dirtied */
-	size_t			chunk;		/* bytes */
-	bool			limited;	/* as of the last look */
+	size_t			chunk;		/* bytes, a power of two */
+	bool			limited;
+	bool			owes;		/* to devices below */
+	unsigned long		probe_until;	/* jiffies, 0 for never */
+	long			probe_from;	/* of written */
 
-	/* the clock of dirty_pace.c */
+	/* dirty_account.c: changes under the lock, but for what pays */
 	spinlock_t		lock;
-	long			paced;		/* of dirtied */
-	u64			rate;		/* bytes a second, 0 for none */
-	s64			next;		/* ns */
+	atomic64_t		paid;		/* bytes ever */
+	s64			used;		/* bytes ever */
+	unsigned int		since;		/* of its limits */
 
 	/* what dirty_pace.c has seen of written, and of the dirty limit: lock */
 	long			most;		/* pages */
@@ -119,6 +126,8 @@ struct dirty_flow *dirty_flow_of_current(struct inode *inode);
 struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
 struct dirty_flow *dirty_flow_load(u32 id);
+struct dirty_flow *dirty_flow_peek(const struct cgroup_subsys_state *css,
+				   const struct backing_dev_info *bdi);
 bool dirty_is_data(struct inode *inode);
 
 /**
@@ -175,19 +184,24 @@ static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 	return likely(flow->id == id) ? flow : dirty_flow_load(id);
 }
 
-/* Would dirty_owner_pace() let a task go, as it did a moment ago? */
-static inline bool dirty_is_free(struct dirty_flow *flow)
-{
-	return !time_after(jiffies, READ_ONCE(flow->free_at)) &&
-	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
-}
-
 /* The flusher has to look here when a limited group waits. */
 static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
 {
 	if (READ_ONCE(flow->limited) && !test_bit(AS_DIRTY_OWNED, &mapping->flags))
 		set_bit(AS_DIRTY_OWNED, &mapping->flags);
 }
+
+/* Bytes that are dirty and have not been paid; less than 0 if paid in advance. */
+static inline s64 dirty_unpaid(const struct dirty_flow *flow)
+{
+	return ((s64)atomic_long_read(&flow->dirtied) << PAGE_SHIFT) -
+	       atomic64_read(&flow->paid);
+}
+
+/* dirty_account.c */
+void dirty_begin(struct dirty_flow *flow, unsigned int since);
+void dirty_forfeit(struct dirty_flow *flow, s64 most);
+int dirty_pay(struct dirty_flow *flow, s64 bytes, enum dirty_how how);
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;

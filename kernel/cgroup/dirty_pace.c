@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pacing: write() to the page cache is as fast as the group's writes to the device.
+ * Pacing: a group pays for the writes of its pages when its tasks dirty them.
  *
- * Two things hold a dirtier.  The clock lets it dirty what its group's rate allows, so
- * that it sees that rate at once and evenly, whatever writeback does.  The window lets
- * its group have about a second's worth of pages dirty or being written on a backing
- * device: the rest of the memory is for others, also where the writes are slower than
- * the rate.
+ * There a task can wait and make nobody else wait: dirty_owner_admit() asks before any
+ * lock is taken, and lets a long write() go in parts.  The writes themselves are not held
+ * by the group's limits.  They were paid, or are charged as a debt: what tasks dirtied in
+ * other ways, through a mapping for example.  See dirty_account.c for who pays what.
  *
- * Where no number says how fast a group's writes are, there is the window alone, for
- * half a second of what they were seen to do.
+ * Besides there is a window: a group has about a second's worth of pages dirty
+ * or being written on a backing device at most.  The rest of the memory is for others, also
+ * where the writes are slower than the limit.  Where no number says how fast a group's
+ * writes are, the window is half a second of what they were seen to do.
  */
-#include <linux/freezer.h>
-#include <linux/hrtimer.h>
+#include <linux/backing-dev.h>
+#include <linux/blk-cgroup.h>
+#include <linux/blkdev.h>
+#include <linux/dcache.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -24,9 +28,8 @@
 
 #include "dirty_owner-internal.h"
 
-/* May be dirtied at once: so long of the rate, or so much. */
-#define DIRTY_BURST_NS		(5 * NSEC_PER_MSEC)
-#define DIRTY_BURST_BYTES	SZ_64K
+/* The least window, where a number says how fast the writes are. */
+#define DIRTY_LEAST_WINDOW	SZ_64K
 /* One wait; then all is looked at again. */
 #define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
 /* Where the rate is measured: the least window, how often, and what it is worth. */
@@ -38,40 +41,28 @@
 /* Parts of the window that are dirty before writeback begins, and in a write. */
 #define DIRTY_KICK_PART		4
 #define DIRTY_CHUNK_PART	8
-/* Who waits for the window goes on when this part of it is free. */
+/* A task that waits for the window goes on when this part of it is free. */
 #define DIRTY_REFILL_PART	16
-/* May be dirtied within a jiffy before anything is looked at again, in pages. */
-#define DIRTY_FREE_MAX		256
-
-/* Longer than anybody waits, and what there is room for. */
-#define DIRTY_FOREVER_NS	(S64_MAX / 4)
-
-static s64 dirty_cost(u64 bytes, u64 rate)
-{
-	/* a quotient of more than 64 bits is a trap on some machines */
-	if (div64_u64(bytes, rate) >= DIRTY_FOREVER_NS / NSEC_PER_SEC)
-		return DIRTY_FOREVER_NS;
-	return mul_u64_u64_div_u64(bytes, NSEC_PER_SEC, rate);
-}
-
-/* As many bytes, at another rate. */
-static s64 dirty_rescale(s64 ns, u64 from, u64 to)
-{
-	return dirty_cost(mul_u64_u64_div_u64(ns, from, NSEC_PER_SEC), to);
-}
+/* Pages that may be dirtied within a jiffy before anything is looked at again. */
+#define DIRTY_FREE_PAGES	256
+/* It is learnt which disks below have a limit: by writing so much, so often. */
+#define DIRTY_PROBE_BYTES	SZ_1M
+#define DIRTY_PROBE_JIFFIES	(10 * HZ)
 
 /*
  * How many pages a second a flow gets written while it has enough of them, and how many
  * it can have without harm to the dirty limit that all share.
  */
-static void dirty_learn(struct dirty_flow *flow, bool owes, s64 now)
+static void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
-	long written = atomic_long_read(&flow->written);
-	s64 elapsed = now - flow->learnt_at;
+	s64 now = ktime_get_ns(), elapsed;
 	unsigned long background, limit;
+	long written;
 	u64 drain;
 
-	lockdep_assert_held(&flow->lock);
+	guard(spinlock_irqsave)(&flow->lock);
+	written = atomic_long_read(&flow->written);
+	elapsed = now - flow->learnt_at;
 	if (elapsed < DIRTY_LEARN_NS)
 		return;
 	global_dirty_limits(&background, &limit);
@@ -81,7 +72,7 @@ static void dirty_learn(struct dirty_flow *flow, bool owes, s64 now)
 	 * A time without a look says only what it was at least.  What others had it
 	 * write at once says nothing.
 	 */
-	if (drain > flow->drain && !owes)
+	if (drain > flow->drain && !rate->owed_ns)
 		flow->drain = drain;
 	else if (drain < flow->drain && dirty_flow_writing(flow) &&
 		 elapsed < DIRTY_LEARN_NS + 2 * DIRTY_WAIT_NS)
@@ -94,11 +85,11 @@ static void dirty_learn(struct dirty_flow *flow, bool owes, s64 now)
 static long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
 	u64 window = max_t(u64, READ_ONCE(flow->most) ?: LONG_MAX,
-			   DIRTY_BURST_BYTES >> PAGE_SHIFT);
+			   DIRTY_LEAST_WINDOW >> PAGE_SHIFT);
 
 	if (rate->bps)
 		window = min_t(u64, window,
-			       max_t(u64, rate->bps, 2 * DIRTY_BURST_BYTES) >> PAGE_SHIFT);
+			       max_t(u64, rate->bps, DIRTY_LEAST_WINDOW) >> PAGE_SHIFT);
 	if (rate->measured)
 		window = min_t(u64, window,
 			       max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
@@ -114,144 +105,223 @@ static size_t dirty_chunk_of(long window)
 	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
 }
 
-/*
- * Have a flow pay for what it has dirtied.  Returns for how long it has dirtied more than
- * it may at once; less than 0 is room for more.
- */
-static s64 dirty_clock(struct dirty_flow *flow, u64 rate, s64 now)
-{
-	long nr = atomic_long_read(&flow->dirtied);
-	s64 burst = max(DIRTY_BURST_NS, dirty_cost(DIRTY_BURST_BYTES, rate));
-	s64 left;
-
-	lockdep_assert_held(&flow->lock);
-	swap(nr, flow->paced);
-	nr = flow->paced - nr;
-	left = max(flow->next - now, 0);
-	if (!flow->rate) {
-		/* nothing limited it until now */
-		nr = 0;
-		left = 0;
-	} else if (flow->rate != rate) {
-		left = dirty_rescale(left, flow->rate, rate);
-	}
-	flow->rate = rate;
-	if (nr >= 0)
-		left += dirty_cost((u64)nr << PAGE_SHIFT, rate);
-	else
-		left -= min(left, dirty_cost((u64)-nr << PAGE_SHIFT, rate));
-	left = min(left, DIRTY_FOREVER_NS);
-	flow->next = now + left;
-	return left - burst;
-}
-
-/* As dirty_clock(), if there is one. */
-static s64 dirty_ahead_ns(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	s64 now = ktime_get_ns();
-
-	guard(spinlock)(&flow->lock);
-	dirty_learn(flow, rate->owed_ns, now);
-	if (rate->bps)
-		return dirty_clock(flow, rate->bps, now);
-	WRITE_ONCE(flow->rate, 0);
-	return 0;
-}
-
 /* Has the flow got as many pages as it may have?  If not, or for long, have some written. */
 static bool dirty_is_full(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
 	long window = dirty_window(flow, rate);
 	bool full = dirty_flow_pages(flow) >= window;
 
+	/* see dirty_wait_for_window() */
+	if (full && READ_ONCE(flow->stuck_at) == atomic_long_read(&flow->written))
+		full = rate->measured;
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
 	if (dirty_flow_dirty(flow) >= window / DIRTY_KICK_PART)
 		wb_start_owned_writeback(&flow->bdi->wb, full);
 	return full;
 }
 
-static struct dirty_rate dirty_rate(struct dirty_flow *flow)
+/*
+ * Devices below may have limits, and nobody knows which of them the pages go to.  Has the
+ * flow written little since that was last asked?  It is taken for limited meanwhile.
+ */
+static bool dirty_is_probing(struct dirty_flow *flow)
 {
-	guard(rcu)();
-	return dirty_owner_ops->rate(flow->css, flow->bdi);
+	long written = atomic_long_read(&flow->written);
+
+	if (time_after(jiffies, READ_ONCE(flow->probe_until)) || !flow->probe_until) {
+		WRITE_ONCE(flow->probe_until, (jiffies + DIRTY_PROBE_JIFFIES) | 1);
+		WRITE_ONCE(flow->probe_from, written);
+	}
+	return written - READ_ONCE(flow->probe_from) < DIRTY_PROBE_BYTES >> PAGE_SHIFT;
 }
 
-static bool dirty_is_limited(const struct dirty_rate *rate)
+/* What the controller says now. */
+static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_space *mapping)
 {
-	return rate->bps || rate->measured;
+	struct dirty_rate rate;
+
+	scoped_guard(rcu)
+		rate = dirty_owner_ops->rate(flow->css, flow->bdi);
+	if (rate.probe && !rate.limited)
+		rate.limited = dirty_is_probing(flow);
+	dirty_learn(flow, &rate);
+	WRITE_ONCE(flow->limited, rate.limited);
+	WRITE_ONCE(flow->owes, rate.owed_ns);
+	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
+					       DIRTY_CHUNK_ANY);
+	if (rate.limited)
+		dirty_begin(flow, rate.since);
+	dirty_note_mapping(flow, mapping);
+	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
+	WRITE_ONCE(flow->looked_at, jiffies);
+	return rate;
 }
 
-/* Who has to go on, since others wait for it. */
+/* As for I/O, which it is in the end. */
+static void dirty_sleep(s64 ns)
+{
+	ktime_t expires = ns;
+	int token = io_schedule_prepare();
+
+	schedule_hrtimeout_range(&expires, ns >> 10, HRTIMER_MODE_REL);
+	io_schedule_finish(token);
+}
+
+/*
+ * If nothing is written meanwhile, nor under writeback, the pages cannot be written: with
+ * data=journal ext4 first has to commit them.  Until something is, the group goes on at its
+ * rate.
+ */
+static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
+{
+	long written = atomic_long_read(&flow->written);
+	DEFINE_WAIT(wait);
+
+	/* pairs with dirty_flow_less() */
+	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
+	if (dirty_is_full(flow, rate))
+		dirty_sleep(DIRTY_WAIT_NS);
+	finish_wait(&flow->wait, &wait);
+	if (dirty_flow_writing(flow) <= 0 && atomic_long_read(&flow->written) == written)
+		WRITE_ONCE(flow->stuck_at, written);
+}
+
+/* Wait until some of @len bytes may be dirtied, and pay for them. */
+static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mapping,
+			   size_t len, unsigned int flags)
+{
+	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
+	struct dirty_rate rate;
+	bool full;
+	s64 need;
+	int ret;
+
+	for (;;) {
+		rate = dirty_look(flow, mapping);
+		if (!rate.limited)
+			return len;
+		full = dirty_is_full(flow, &rate);
+		if (!full && !rate.owed_ns)
+			break;
+		if (flags & DIRTY_NOWAIT)
+			return -EAGAIN;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (full) {
+			dirty_wait_for_window(flow, &rate);
+		} else {
+			__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
+			dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
+		}
+	}
+	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
+	if (!(flags & DIRTY_WHOLE))
+		len = min(len, READ_ONCE(flow->chunk));
+	need = dirty_unpaid(flow) + (s64)len;
+	ret = need > 0 ? dirty_pay(flow, need, how) : 0;
+	return ret ?: len;
+}
+
+/* Below an overlay it is another file that gets the pages. */
+static struct inode *dirty_inode_of(struct file *file)
+{
+	struct inode *inode = file->f_mapping->host;
+
+	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
+}
+
+/* May a task dirty more without a look, as a moment ago? */
+static bool dirty_is_free(struct dirty_flow *flow, size_t len)
+{
+	if (time_after(jiffies, READ_ONCE(flow->looked_at)) ||
+	    atomic_long_read(&flow->dirtied) >= READ_ONCE(flow->free_to))
+		return false;
+	if (!READ_ONCE(flow->limited))
+		return true;
+	return !READ_ONCE(flow->owes) && len <= READ_ONCE(flow->chunk) &&
+	       dirty_unpaid(flow) + (s64)len <= 0 &&
+	       dirty_flow_pages(flow) + PFN_UP(len) < READ_ONCE(flow->refill);
+}
+
+ssize_t __dirty_owner_admit(struct file *file, size_t len, unsigned int flags)
+{
+	struct cgroup_subsys_state *css;
+	struct dirty_flow *flow;
+	struct inode *inode;
+	ssize_t ret;
+
+	if ((file->f_flags & O_DIRECT) || !(file->f_mode & FMODE_WRITE))
+		return len;
+	scoped_guard(rcu) {
+		css = dirty_css_of_current();
+		if (!css)
+			return len;
+		inode = dirty_inode_of(file);
+		if (!dirty_is_data(inode))
+			return len;
+		flow = dirty_flow_of(css, inode_to_bdi(inode));
+		if (!flow || dirty_is_free(flow, len))
+			return len;
+		/* it stays, O3 */
+		atomic_inc(&flow->users);
+	}
+	if (file->f_flags & O_APPEND)
+		flags |= DIRTY_WHOLE;
+	ret = dirty_admit(flow, inode->i_mapping, len, flags);
+	atomic_dec(&flow->users);
+	return ret;
+}
+
+/* Tasks that others wait for, and those of io_uring, have to go on. */
 static bool dirty_may_wait(void)
 {
 	return !(current->flags & (PF_KTHREAD | PF_MEMALLOC | PF_LOCAL_THROTTLE));
 }
 
-static void dirty_sleep(s64 ns)
-{
-	set_current_state(TASK_KILLABLE);
-	schedule_hrtimeout_range(&(ktime_t){ ns }, ns >> 10, HRTIMER_MODE_REL);
-}
-
-static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	DEFINE_WAIT(wait);
-
-	/* pairs with dirty_flow_less() */
-	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE);
-	if (dirty_is_full(flow, rate))
-		schedule_hrtimeout_range(&(ktime_t){ DIRTY_WAIT_NS }, DIRTY_WAIT_NS >> 10,
-					 HRTIMER_MODE_REL);
-	finish_wait(&flow->wait, &wait);
-}
-
-/* Much more than what is free already, or than the clock has room for, is not. */
-static void dirty_set_free(struct dirty_flow *flow, const struct dirty_rate *rate,
-			   s64 ahead)
-{
-	long window = dirty_window(flow, rate);
-	u64 nr = min(window / DIRTY_REFILL_PART, DIRTY_FREE_MAX);
-
-	if (rate->bps)
-		nr = min(nr, mul_u64_u64_div_u64(-ahead, rate->bps, NSEC_PER_SEC) >> PAGE_SHIFT);
-	WRITE_ONCE(flow->chunk, dirty_chunk_of(window));
-	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + (long)nr);
-	WRITE_ONCE(flow->free_at, jiffies);
-}
-
-static int dirty_wait(struct dirty_flow *flow, struct address_space *mapping,
+/*
+ * A task has dirtied pages that nobody has paid for, and may hold locks.  It pays on its way
+ * to user space; here only if it comes again before that, as in a long call that does not ask
+ * dirty_owner_admit().
+ */
+static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
 {
-	for (;;) {
-		struct dirty_rate rate = dirty_rate(flow);
-		s64 ns, ahead = dirty_ahead_ns(flow, &rate);
-		bool full;
+	struct dirty_rate rate = dirty_look(flow, mapping);
+	s64 unpaid, owed_ns;
+	bool full;
 
-		WRITE_ONCE(flow->limited, dirty_is_limited(&rate));
-		dirty_note_mapping(flow, mapping);
-		full = flow->limited && dirty_is_full(flow, &rate);
-		if (ahead <= 0 && !rate.owed_ns && !full) {
-			dirty_set_free(flow, &rate, ahead);
+	if (!rate.limited)
+		return 0;
+	full = dirty_is_full(flow, &rate);
+	unpaid = dirty_unpaid(flow);
+	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns))
+		return 0;
+	if (flags & BDP_ASYNC)
+		return -EAGAIN;
+	if (fatal_signal_pending(current))
+		return 0;
+	if (!full && dirty_owner_ops->settle_later(flow->bdi))
+		return 0;
+	if (unpaid > 0)
+		dirty_pay(flow, unpaid, DIRTY_OWE);
+	if (full)
+		dirty_wait_for_window(flow, &rate);
+	for (;;) {
+		owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi),
+				rate.owed_ns);
+		if (!owed_ns || fatal_signal_pending(current))
 			return 0;
-		}
-		if (freezing(current) || !dirty_may_wait())
+		__set_current_state(TASK_KILLABLE);
+		dirty_sleep(min_t(s64, owed_ns, DIRTY_WAIT_NS));
+		/* one that does not go to user space never pays later: many could take turns */
+		if (!(current->flags & PF_USER_WORKER))
 			return 0;
-		/* who has to wait waits for a while, with locks of the filesystem held */
-		ns = ahead > 0 ? ahead + DIRTY_BURST_NS / 2 : 0;
-		ns = min_t(u64, max_t(u64, ns, rate.owed_ns), DIRTY_WAIT_NS);
-		if (flags & BDP_ASYNC)
-			return -EAGAIN;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		if (full)
-			dirty_wait_for_window(flow, &rate);
-		else
-			dirty_sleep(ns);
+		rate.owed_ns = 0;
 	}
 }
 
-static noinline int dirty_pace(struct address_space *mapping,
-			       struct backing_dev_info *bdi, unsigned int flags)
+int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
+		       unsigned int flags)
 {
 	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
@@ -262,47 +332,12 @@ static noinline int dirty_pace(struct address_space *mapping,
 		if (!css || !dirty_is_data(mapping->host))
 			return 0;
 		flow = dirty_flow_of(css, bdi);
-		if (!flow || dirty_is_free(flow))
+		if (!flow || dirty_is_free(flow, 0))
 			return 0;
 		/* it stays, O3 */
 		atomic_inc(&flow->users);
 	}
-	ret = dirty_wait(flow, mapping, flags);
+	ret = dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
 	return ret;
-}
-
-int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
-		       unsigned int flags)
-{
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-
-	if (unlikely(current->flags & PF_KTHREAD))
-		return dirty_pace(mapping, bdi, flags);
-	/* who comes here for each page mostly may go on at once */
-	scoped_guard(preempt) {
-		css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
-		if (!css->parent)
-			return 0;
-		flow = this_cpu_read(dirty_hints.by_css);
-		if (likely(flow->css == css && flow->bdi == bdi && dirty_is_free(flow)))
-			return 0;
-	}
-	return dirty_pace(mapping, bdi, flags);
-}
-
-size_t __dirty_owner_chunk(struct address_space *mapping, size_t chunk, size_t len)
-{
-	struct dirty_flow *flow;
-	struct dirty_rate rate;
-
-	guard(rcu)();
-	flow = dirty_flow_of_current(mapping->host);
-	if (!flow)
-		return chunk;
-	if (dirty_is_free(flow))
-		return min(READ_ONCE(flow->chunk), chunk);
-	rate = dirty_owner_ops->rate(flow->css, flow->bdi);
-	return min(dirty_chunk_of(dirty_window(flow, &rate)), chunk);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose writes are under way: for those who submit them, and for those who wait.
+ * Whose writes are under way: for those who submit them.
  */
 #include <linux/mm.h>
 
@@ -12,29 +12,6 @@ static u32 dirty_written_by(const struct dirty_words *w)
 	u32 id = READ_ONCE(w->write);
 
 	return id & DIRTY_TRANSIT ? 0 : id;
-}
-
-void __dirty_owner_waited(struct folio *folio)
-{
-	struct dirty_words *w = dirty_folio_words(folio);
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-	u32 last = 0;
-
-	if (!w)
-		return;
-	guard(rcu)();
-	css = dirty_css_of_current();
-	for (long i = 0; i < folio_nr_pages(folio); i++) {
-		u32 id = dirty_written_by(&w[i]);
-
-		if (!id || id == last)
-			continue;
-		last = id;
-		flow = dirty_flow_by_id(id);
-		if (flow && flow->css != css)
-			dirty_owner_ops->boost(flow->css, flow->bdi);
-	}
 }
 
 /**

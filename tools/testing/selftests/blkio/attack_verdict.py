@@ -46,7 +46,9 @@ def limits_of(attack):
         names = [name for name in plan.groups if name == group or
                  (plan.version == 'v2' and name.startswith(group + '/'))]
         ids = {number for name in names for number in attack.ids[name]}
-        dirty = any(BUFFERED[task.route] for task in plan.tasks if task.group in names or task.other in names)
+        # vfat has direct writes that make a file longer go through the page cache
+        dirty = any(BUFFERED[task.route] or plan.fs == 'vfat' for task in plan.tasks
+                    if task.group in names or task.other in names)
         if key[0] == 'r' or not dirty:
             found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
         found.append(Limit(group, key, ids, history, 1, least_window=least_window(plan, key) if dirty else 0))

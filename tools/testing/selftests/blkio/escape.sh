@@ -218,9 +218,11 @@ read_ms() {
 	echo $(($(now_ms) - begin))
 }
 
+under_writeback() { [ "$(awk -F'[= ]' '{ n += $8 } END { print n }' /sys/kernel/debug/dirty_owner)" -gt 100 ]; }
+
 # Pages under another group's writeback, spliced into a file opened with O_DIRECT
 splice_direct() {
-	python3 - "$MNT/f" "$MNT/direct" <<'EOF'
+	python3 - "$SLOW" "$MNT/direct" <<'EOF'
 import os, sys, time
 src = os.open(sys.argv[1], os.O_RDONLY)
 dst = os.open(sys.argv[2], os.O_WRONLY | os.O_DIRECT)
@@ -236,10 +238,11 @@ print(done, int((time.monotonic() - begin) * 1000))
 EOF
 }
 
+# A device that takes 8 s for a write keeps pages under writeback.
 spliced() {
 	local bytes took_ms result
 	cap b "$DEV" wbps=$((64 * KiB))
-	in_group a python3 - "$MNT/f" <<'EOF' &
+	in_group a python3 - "$SLOW" <<'EOF' &
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY)
 for i in range(128):
@@ -247,11 +250,10 @@ for i in range(128):
 os.fdatasync(fd)
 EOF
 	sleep 1
-	held || { echo "nothing is held"; return 1; }
-	result=$(in_group b bash -c "$(declare -f splice_direct); MNT=$MNT splice_direct")
+	under_writeback || { echo "nothing is under writeback"; return 1; }
+	result=$(in_group b bash -c "$(declare -f splice_direct); SLOW=$SLOW MNT=$MNT splice_direct")
 	read -r bytes took_ms <<<"$result"
 	echo "$bytes bytes in $took_ms ms"
-	cap a "$DEV" wiops=max
 	wait $!
 	in_range "$bytes" 500000 510000 || return 1
 	in_range "$took_ms" $(((bytes - 64 * KiB) * 1000 / (64 * KiB) - 1)) 8000
@@ -260,6 +262,8 @@ EOF
 plan 12
 null_dev nb1 size=100 memory_backed=1 completion_nsec=3000000
 OTHER=$DEV
+null_dev nb2 size=100 memory_backed=1 completion_nsec=8000000000 hw_queue_depth=128
+SLOW=$DEV
 null_dev nb0 size=400 mbps=200 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Nobody waits for what a capped group has dirty, v1: others' sync, fsync of the very
-# file, truncation and journal commits are quick while its writes are held, and it has
-# its rate all the same, no more and no less.
+# file, truncation and journal commits are quick while its tasks wait for their limit, and
+# it has its rate all the same, no more and no less.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
@@ -17,11 +17,11 @@ quick() {
 	in_range $(($(now_ms) - begin)) 0 $QUICK_MS
 }
 
-# while_held TEXT COMMAND...: two points
-while_held() {
+# while_paced TEXT COMMAND...: two points
+while_paced() {
 	local text=$1
 	shift
-	check "$text: writes are held" held
+	check "$text: a task waits for its limit" held
 	check "$text: quick" quick "$@"
 }
 
@@ -31,6 +31,9 @@ shorten() { truncate -s "$(($(stat -c %s "$MNT/slow") / 2))" "$MNT/slow"; }
 
 # owed: writes that passed as a debt
 owed() { sed -n 's/.*write: .* nr_owed=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
+
+# dirty_pages: all that groups have
+dirty_pages() { awk -F'[= ]' '{ n += $6 } END { print n + 0 }' /sys/kernel/debug/dirty_owner; }
 
 # phase TEXT MOUNT_OPTIONS
 phase() {
@@ -42,15 +45,15 @@ phase() {
 	sleep 3
 	before=$(counted slow)
 	begin=$(now_ms)
-	while_held "$text, sync" sync
+	while_paced "$text, sync" sync
 	sleep 1
-	while_held "$text, fsync of its file" sync_file
+	while_paced "$text, fsync of its file" sync_file
 	sleep 1
-	while_held "$text, a commit" commit
+	while_paced "$text, a commit" commit
 	sleep 1
 	# the file is locked while a write to it is paced: one of 16 KiB and the next
 	QUICK_MS=125
-	while_held "$text, truncation" shorten
+	while_paced "$text, truncation" shorten
 	QUICK_MS=20
 	sleep 2
 	for i in {1..15}; do
@@ -72,24 +75,14 @@ phase() {
 	umount "$MNT"
 }
 
-# long_held: 4 MiB that were dirtied fast and are to be written slowly, 16 s of the rate
-long_held() {
-	local began
+# long_dirty: 4 MiB that were dirtied fast and are to be written slowly, 16 s of the rate
+long_dirty() {
 	mount "$DEV" "$MNT"
 	cap slow "$DEV" wbps=$((64 * MiB))
-	in_group slow python3 - "$MNT/slow" <<'EOF' &
-import ctypes, os, sys, time
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-os.pwrite(fd, bytes(4 << 20), 0)
-time.sleep(1)
-ctypes.CDLL(None).sync_file_range(fd, ctypes.c_longlong(0), ctypes.c_longlong(0), 2)
-EOF
-	began=$!
-	sleep 0.5
+	in_group slow dd if=/dev/zero of="$MNT/slow" bs=4M count=1 conv=notrunc status=none
 	cap slow "$DEV" wbps=$RATE
-	wait $began
-	sleep 0.1
-	while_held "much is held for long, $1" "$2"
+	check "much is dirty, $1: 4 MiB, in pages" in_range "$(dirty_pages)" 768 1024
+	check "much is dirty, $1: quick" quick "$2"
 	cap slow "$DEV" wbps=max
 	umount "$MNT"
 	cap slow "$DEV" wbps=$RATE
@@ -104,5 +97,5 @@ group slow
 cap slow "$DEV" wbps=$RATE
 phase delayed defaults
 phase ordered nodelalloc,dioread_lock
-long_held sync sync
-long_held "fsync of its file" sync_file
+long_dirty sync sync
+long_dirty "fsync of its file" sync_file

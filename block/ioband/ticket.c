@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tickets: a task that dirties pages stands in line for the bytes that will be written.
+ *
+ * A ticket is a bio that is never submitted.  It waits at the gates of its group as
+ * other bios do, behind what the group's tasks have read or written before, and pays
+ * for the bytes; as an I/O it counts for none, but waits until no I/Os are owed.  Then
+ * the task may dirty so many bytes of pages, and their writes pass.
+ *
+ * A task that is killed leaves its ticket behind, which costs nothing then.
+ */
+#include <linux/backing-dev.h>
+#include <linux/blkdev.h>
+#include <linux/completion.h>
+#include <linux/ktime.h>
+#include <linux/refcount.h>
+#include <linux/sched.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "ioband.h"
+
+/* Paid in advance if there is enough: so long of the rate, or so much. */
+#define IOBAND_AHEAD_NS		NSEC_PER_MSEC
+#define IOBAND_AHEAD_BYTES	SZ_64K
+/* A ticket pays for no more at a time. */
+#define IOBAND_TICKET_BYTES	SZ_1G
+
+struct ioband_ticket {
+	struct bio		bio;
+	struct completion	paid;
+	refcount_t		ref;	/* one is the task's, one the gate's */
+};
+
+static void ioband_ticket_put(struct ioband_ticket *ticket)
+{
+	if (!refcount_dec_and_test(&ticket->ref))
+		return;
+	bio_uninit(&ticket->bio);
+	kfree(ticket);
+}
+
+/**
+ * ioband_ticket_done - a ticket has been paid, or its disk is gone
+ * @bio:	the ticket
+ *
+ * Context: any; dev->lock may be held.
+ */
+void ioband_ticket_done(struct bio *bio)
+{
+	struct ioband_ticket *ticket = container_of(bio, struct ioband_ticket, bio);
+
+	complete(&ticket->paid);
+	ioband_ticket_put(ticket);
+}
+
+/* Bytes that a group may pay in advance: not so many that others notice. */
+static u32 ioband_in_advance(struct ioband_dir *dir)
+{
+	u64 bps = READ_ONCE(dir->limit[IOBAND_BYTES]);
+
+	if (bps >= IOBAND_AHEAD_BYTES * (NSEC_PER_SEC / IOBAND_AHEAD_NS))
+		return IOBAND_AHEAD_BYTES;
+	/* it fits 32 bits by now */
+	return (u32)bps / (u32)(NSEC_PER_SEC / IOBAND_AHEAD_NS);
+}
+
+/* Returns the bytes that have been paid, or -EAGAIN.  dev->lock held. */
+static s64 ioband_pay_now(struct ioband_dir *dir, struct bio *bio, enum dirty_how how,
+			  s64 now)
+{
+	s64 bytes = bio->bi_iter.bi_size;
+
+	if (!dir->lim || !ioband_is_bound(dir, bio))
+		return bytes;
+	if (how == DIRTY_OWE) {
+		ioband_owe(dir, bio, now, dir->lim);
+		return bytes;
+	}
+	if (ioband_is_crowded(dir))
+		return -EAGAIN;
+	bio->bi_iter.bi_size = bytes + ioband_in_advance(dir);
+	if (ioband_pay(dir, bio, now))
+		return bio->bi_iter.bi_size;
+	bio->bi_iter.bi_size = bytes;
+	return ioband_pay(dir, bio, now) ? bytes : -EAGAIN;
+}
+
+/* As ioband_pay_now(); with @how DIRTY_WAIT a ticket that cannot pay lines up. */
+static s64 ioband_pay_or_hold(struct ioband_grp *grp, struct bio *bio, enum dirty_how how)
+{
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	struct ioband_dev *dev = grp->dev;
+	s64 now, paid;
+
+	guard(spinlock_irqsave)(&dev->lock);
+	if (dev->dead)
+		return bio->bi_iter.bi_size;
+	now = ktime_get_ns();
+	ioband_stamp(bio, now, raw_smp_processor_id());
+	ioband_relink(dir, now);
+	/* a driver that works for the group: something above writes to this device */
+	if (current->flags & PF_KTHREAD)
+		WRITE_ONCE(grp->owed_at, now);
+	paid = ioband_pay_now(dir, bio, how, now);
+	if (paid == -EAGAIN && how == DIRTY_WAIT)
+		ioband_hold(dir, bio, now);
+	return paid;
+}
+
+static int ioband_ticket_wait(struct ioband_ticket *ticket)
+{
+	int token = io_schedule_prepare(), ret;
+
+	ret = wait_for_completion_state(&ticket->paid, TASK_KILLABLE | TASK_FREEZABLE);
+	io_schedule_finish(token);
+	return ret ? -EINTR : 0;
+}
+
+/* Nobody waits for a ticket any more: it stays in line, and costs nothing. */
+static void ioband_ticket_void(struct ioband_grp *grp, struct ioband_ticket *ticket)
+{
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	s64 now;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	ticket->bio.bi_iter.bi_size = 0;
+	if (grp->dev->dead || !dir->held)
+		return;
+	/* it may be the first */
+	now = ktime_get_ns();
+	ioband_place(grp->dev, &dir->source, now);
+	ioband_kick(grp->dev, now);
+}
+
+static struct ioband_grp *ioband_ticket_grp(struct bio *bio)
+{
+	struct ioband_grp *grp = bio->bi_blkg ? blkg_to_grp(bio->bi_blkg) : NULL;
+
+	return grp && ioband_is_ready(grp) && !grp->dev->lanes ? grp : NULL;
+}
+
+/**
+ * ioband_pay_ahead - pay for bytes before they are written, see struct dirty_owner_ops
+ * @css:	the group
+ * @bdi:	of the device that they will be written to
+ * @bytes:	how many
+ * @how:	what to do if the limits say no
+ *
+ * Context: may sleep.
+ * Return: how many bytes have been paid, -EAGAIN or -EINTR.
+ */
+s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		     s64 bytes, enum dirty_how how)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	gfp_t gfp = how == DIRTY_TRY ? GFP_NOWAIT : GFP_NOFS;
+	struct ioband_ticket *ticket;
+	struct ioband_grp *grp;
+	s64 paid = bytes;
+
+	if (!owner)
+		return bytes;
+	/* without memory nothing is paid: the writes will be owed */
+	ticket = kzalloc_obj(*ticket, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
+	if (!ticket)
+		return 0;
+	bio_init(&ticket->bio, dev_to_disk(owner)->part0, NULL, 0, REQ_OP_WRITE);
+	bio_associate_blkg_from_css(&ticket->bio, css);
+	ticket->bio.bi_iter.bi_size = min(bytes, IOBAND_TICKET_BYTES);
+	ticket->bio.bi_end_io = ioband_ticket_done;
+	init_completion(&ticket->paid);
+	refcount_set(&ticket->ref, 2);
+
+	scoped_guard(rcu) {
+		grp = ioband_ticket_grp(&ticket->bio);
+		if (grp)
+			paid = ioband_pay_or_hold(grp, &ticket->bio, how);
+	}
+	if (paid == -EAGAIN && how == DIRTY_WAIT) {
+		paid = ioband_ticket_wait(ticket) ?: (s64)ticket->bio.bi_iter.bi_size;
+		if (paid < 0)
+			ioband_ticket_void(grp, ticket);
+	} else {
+		ioband_ticket_put(ticket);
+	}
+	ioband_ticket_put(ticket);
+	return paid;
+}
