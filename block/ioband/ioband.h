@@ -123,7 +123,7 @@ struct ioband_grp {
 
 	/* of dirty pages, see writeback.c: dev->lock to write */
 	unsigned int		limits_nr;	/* times that limits of writes began */
-	unsigned int		io_bytes;	/* of an average write of them */
+	unsigned int		io_bytes;	/* average length of a write of them */
 	s64			owed_at;	/* when one last passed unpaid, ns */
 	s64			owed_until;	/* and when that will have been repaid, ns */
 	struct ioband_share	share;

@@ -17,7 +17,7 @@
 
 #include "ioband.h"
 
-/* A disk below is taken for that of all that a group writes through others for so long. */
+/* A group that has reached a disk from above is slowed by that disk for so long after. */
 #define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
 
 /*
@@ -71,8 +71,8 @@ static bool ioband_is_limited(struct ioband_grp *grp)
 }
 
 /*
- * A group has several disks below, and nobody knows which of them a file is on.  Those
- * count that its dirty pages have been written to of late.
+ * A device can be above several disks, and nobody knows which of them a file is on.  A disk
+ * counts if dirty pages of the group have reached it in the last IOBAND_BELOW_NS.
  */
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
