@@ -54,7 +54,8 @@ plan 32
 note "of $(awk '/MemTotal/ { print $2 }' /proc/meminfo) KiB $LIMIT pages may be dirty"
 mount_cgroup v1
 group slow free
-null_dev data size=2048 mbps=100
+# so fast that no read waits for what the kernel writes back at once of those beside
+null_dev data size=2048 mbps=1000
 # the last to close a disk writes it back
 exec 7<>"$DEV"
 alone
