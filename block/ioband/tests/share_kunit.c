@@ -91,11 +91,66 @@ static void share_cost(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ioband_class_cost(&c, SZ_64K), IOBAND_COST_MAX << 8);
 }
 
+/* The least latency that was seen is believed, but not for ever. */
+static void share_least(struct kunit *test)
+{
+	struct ioband_class c = { };
+
+	KUNIT_EXPECT_EQ(test, ioband_class_learn(&c, 100 * US, US), 100ULL * US);
+	/* it grows by 2^-16 with each completion: doubled after 45,426, at most as seen */
+	for (int i = 0; i < 45426; i++)
+		ioband_class_learn(&c, 300 * US, US);
+	KUNIT_EXPECT_GE(test, c.least >> 8, 199ULL * US);
+	KUNIT_EXPECT_LE(test, c.least >> 8, 201ULL * US);
+	for (int i = 0; i < 65536; i++)
+		ioband_class_learn(&c, 300 * US, US);
+	KUNIT_EXPECT_EQ(test, c.least >> 8, 300ULL * US);
+}
+
+/* What was used counts in this second and in the next, and no longer. */
+static void share_used(struct kunit *test)
+{
+	struct ioband_used u = { };
+
+	ioband_use(&u, 7, 100);
+	ioband_use(&u, 7, 20);
+	KUNIT_EXPECT_EQ(test, u.now, 120ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 0ULL);
+	ioband_use(&u, 8, 3);
+	KUNIT_EXPECT_EQ(test, u.now, 3ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 120ULL);
+	ioband_use(&u, 10, 0);
+	KUNIT_EXPECT_EQ(test, u.now, 0ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 0ULL);
+}
+
 static void share_tags_wrap(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, ioband_tag_before(U64_MAX - 5, 5));
 	KUNIT_EXPECT_FALSE(test, ioband_tag_before(5, U64_MAX - 5));
 	KUNIT_EXPECT_EQ(test, 5ULL, ioband_tag_max(U64_MAX - 5, 5));
+}
+
+/* Time in which nothing is in flight is none that the device takes for an I/O. */
+static void window_idle(struct kunit *test)
+{
+	struct ioband_load load = { .outstanding = 1 };
+	struct ioband_window w = { };
+	struct ioband_sample s = { };
+	s64 now = SEC;
+	int nr = 0;
+
+	ioband_window_start(&w, 1, now);
+	do {
+		now += 10 * US;
+		if (nr % 3 == 0) {	/* idle before every third */
+			now += 90 * US;
+			load.idle_ns += 90 * US;
+		}
+	} while (++nr < 1000 && !ioband_window_done(&w, 1, &load, now, &s));
+	KUNIT_EXPECT_LT(test, nr, 1000);
+	KUNIT_EXPECT_EQ(test, s.per, 10ULL * US << 8);
+	KUNIT_EXPECT_EQ(test, s.err, 0U);
 }
 
 /* A device of @servers that each take @ns, always with enough to do. */
@@ -104,6 +159,7 @@ struct model {
 	s64 ns;
 	unsigned int jitter;	/* percent of ns, either way */
 	bool blind;		/* latencies say nothing of how much it does at once */
+	unsigned int crowd;	/* percent that each I/O beyond @servers slows all down */
 };
 
 /* Run the finder on it for so many completions; when it has found the depth. */
@@ -127,6 +183,7 @@ static s64 find(const struct model *m, struct ioband_knee *k,
 		if (m->jitter)
 			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
 					    m->jitter), 100);
+		ns += div_s64(ns * m->crowd * (k->depth - busy), 100);
 		*now += max(div_s64(ns, busy), 1);
 		ioband_knee_done(k, &load, *now);
 		if (k->phase >= IOBAND_HOLD)
@@ -166,6 +223,21 @@ static void depth_finds_knee(struct kunit *test)
 		KUNIT_EXPECT_LE_MSG(test, depth, table[i].most, "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, k.phase, IOBAND_HOLD, "row %d", i);
 	}
+}
+
+/* The last step of the ramp, from 4 to 16, makes the device slower: 4 is the best. */
+static void depth_ramps_too_far(struct kunit *test)
+{
+	const struct model m = { 4, 100 * US, .crowd = 4 };
+	struct ioband_knee k;
+	s64 now = SEC;
+	int nr = 0;
+
+	ioband_knee_init(&k, now);
+	while (k.phase < IOBAND_HOLD && nr++ < 10000)
+		find(&m, &k, 1, &now);
+	KUNIT_EXPECT_EQ(test, k.phase, IOBAND_HOLD);
+	KUNIT_EXPECT_EQ(test, k.good, 4U);
 }
 
 /* A device that becomes four times as parallel is followed. */
@@ -245,8 +317,12 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(share_charge),
 	KUNIT_CASE(share_classes),
 	KUNIT_CASE(share_cost),
+	KUNIT_CASE(share_least),
+	KUNIT_CASE(share_used),
 	KUNIT_CASE(share_tags_wrap),
+	KUNIT_CASE(window_idle),
 	KUNIT_CASE(depth_finds_knee),
+	KUNIT_CASE(depth_ramps_too_far),
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_shrinks),
 	KUNIT_CASE(depth_extremes),

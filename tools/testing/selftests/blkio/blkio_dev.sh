@@ -31,6 +31,20 @@ null_dev() {
 # null_off NAME: the disk goes away, as if pulled
 null_off() { echo 0 >"$NULLB/$1/power"; }
 
+# serial_dev N MIB NS [NS_PER_MIB [LINK_NS]]: /dev/nbdN, which takes 128 I/Os and does one after the
+# other; see blkio_nbd.py
+serial_dev() {
+	local i
+	DEV=/dev/nbd$1
+	[ -b "$DEV" ] || modprobe nbd 2>/dev/null || skip_all "no nbd"
+	python3 "$HERE/blkio_nbd.py" "$DEV" "${@:2}" &
+	undo+=("python3 $HERE/blkio_nbd.py -d $DEV")
+	for ((i = 0; i < 100; i++)); do
+		[ "$(cat "/sys/block/${DEV##*/}/size")" = 0 ] || break
+		sleep 0.01
+	done
+}
+
 # loop_dev BACKING_MIB: a loop device over a file in memory
 loop_dev() {
 	local file

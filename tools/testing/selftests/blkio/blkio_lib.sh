@@ -166,6 +166,16 @@ load() {
 	loads+=($!)
 }
 
+# in_group GROUP COMMAND...
+in_group() {
+	(
+		trap - EXIT
+		echo "$BASHPID" >"$CG/$1/cgroup.procs"
+		shift
+		exec "$@"
+	)
+}
+
 # wait_loads: an I/O error or any other trouble of a load fails the test
 wait_loads() {
 	local pid rc=0

@@ -44,13 +44,6 @@ pages() { echo $(($(pages_of dirty) + $(pages_of writing))); }
 # caps DEVICE: 1, 2 and 3 MiB/s
 caps() { local i; for i in 1 2 3; do cap "g$i" "$1" wbps=$((i * MiB)); done; }
 
-# in_group GROUP COMMAND...
-in_group() {
-	local group=$1
-	shift
-	(echo "$BASHPID" >"$CG/$group/cgroup.procs"; exec "$@")
-}
-
 is_held() { grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
 
 # held: waits until writes are held on the disk

@@ -38,7 +38,7 @@ at_once() {
 		$(((in_hand - rate * 500) / unit / 1000000)) $((in_hand / unit / 1000000))
 }
 
-plan 14
+plan 15
 null_dev nb0 hw_queue_depth=1024
 mount_cgroup v2
 group g
@@ -70,3 +70,24 @@ at_once rbps=65536
 at_once rbps=100000000
 at_once riops=2000
 at_once riops=10
+
+# What CPUs have in reserve at a limit is there for whoever needs it. It is 50 of the 500 kB
+# of B here, and has just been bought when an I/O comes from so far below that it takes the lock.
+throttled() { grep -c "throttled=" "$CG/$1/io.stat" || true; }
+group g/own g/1 g/1/2 g/1/2/3 g/1/2/3/4 g/1/2/3/4/5 g/1/2/3/4/5/6 g/1/2/3/4/5/6/7 g/1/2/3/4/5/6/7/8
+below=g
+for i in 1 2 3 4 5 6 7 8; do
+	below+=/$i
+	cap $below "$DEV" rbps=10000000000
+done
+cap g "$DEV" rbps=100000000
+# each knows its limits
+START=0
+load $below r -f "$DEV" -s 4k -n 1
+load g/own r -f "$DEV" -s 4k -n 1
+wait_loads
+start_soon
+load g/own r -f "$DEV" -s 60k -n 1
+load $below large -f "$DEV" -s 376k -n 1 -a $((START + 50000))
+wait_loads
+check "what a group above has in reserve counts" equal "$(throttled "$below")" 0

@@ -26,7 +26,7 @@ total() {
 	in_range $sum $((all - all / 5000)) $((all + all / 5000 + 64 * KiB))
 }
 
-plan 25
+plan 29
 null_dev nb0
 mount_cgroup v1
 group a a/b
@@ -156,3 +156,28 @@ start_soon
 load p/c/d d -f "$DEV" -t $SEC -d 4
 wait_loads
 check "three levels: the highest" total 512 d
+
+# Limits so high that CPUs have I/O of both in reserve: the one below is paid once, and the
+# one above is paid for each I/O. The device does 4 KiB in 90 us, 45.5 MB/s one by one.
+null_dev quick completion_nsec=90000
+cap p "$DEV" rbps=100000000
+cap p/a "$DEV" rbps=46000000
+SEC=1
+start_soon
+for leaf in p/a p/b; do load "$leaf" "${leaf##*/}" -f "$DEV" -t $SEC -s 4k; done
+load p/a large -f "$DEV" -s 200k -n 1 -a $((START + 1000000000))
+wait_loads
+check "reserves at two levels: below both limits no I/O waits" in_range "$(val a max_ns)" 90000 95000
+check "reserves at two levels: and there is a burst left" in_range "$(val large max_ns)" 90000 95000
+cap p "$DEV" rbps=51000000
+cap p/a "$DEV" rbps=1000000000
+start_soon
+load p/a a -f "$DEV" -t $SEC -s 4k -d 64
+wait_loads
+check "reserves at two levels: the one above" within "$(val a bytes)" $((51000000 * SEC)) 10000
+cap p "$DEV" rbps=1000000000
+cap p/a "$DEV" rbps=51000000
+start_soon
+load p/a a -f "$DEV" -t $SEC -s 4k -d 64
+wait_loads
+check "reserves at two levels: the one below" within "$(val a bytes)" $((51000000 * SEC)) 10000

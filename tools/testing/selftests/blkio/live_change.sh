@@ -98,7 +98,21 @@ tree() {
 	change "16 reads, limit of the parent removed" 2375 "-n 16 -d 16" at_1s g "$DEV" rbps=max
 }
 
-plan 22
+# What CPUs have in reserve comes back when the limit changes: 50 kB, 40 times. If it did not,
+# it would use up the burst, 500 kB. Prints how long a read of 300 KiB takes after that.
+in_reserve() {
+	in_group g python3 -c 'import mmap, os, sys, time
+disk, path, *values = sys.argv[1:]
+fd, buf = os.open(disk, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 300 << 10)
+for i in range(41):
+    with open(path, "w") as f:
+        f.write(values[i % 2])
+    begin = time.monotonic_ns()
+    os.preadv(fd, [memoryview(buf)[:4096] if i < 40 else buf], 0)
+print(time.monotonic_ns() - begin)' "$DEV" "$CG/g/io.max" "$(rbps 100000000)" "$(rbps 100000001)"
+}
+
+plan 23
 null_dev nb0
 mount_cgroup v1
 group g
@@ -107,6 +121,8 @@ umount_cgroup
 mount_cgroup v2
 group g
 flat
+null_dev quick completion_nsec=20000
+check "what was in reserve is not lost when the limit changes" in_range "$(in_reserve)" 20000 30000
 umount_cgroup
 mount_cgroup v2
 group g g/leaf

@@ -60,15 +60,6 @@ fsyncing() {
 	rm "$MNT/buffered"
 }
 
-# in_group GROUP COMMAND...
-in_group() {
-	(
-		trap - EXIT
-		echo "$BASHPID" >"$CG/$1/cgroup.procs"
-		shift
-		exec "$@"
-	)
-}
 in_g() { in_group g "$@"; }
 
 # What g has read: FILE is that of v1, KEY that of v2

@@ -56,7 +56,7 @@ groups() {
 	pick 4194304 max 262144
 	set_limit "$name" rbps "$REPLY"
 	set_limit "$name" wiops 500
-	(in_group "$name" tmp dd if="$DEV" of=/dev/null bs=16k count=8 iflag=direct status=none)
+	(exec_in "$name" tmp dd if="$DEV" of=/dev/null bs=16k count=8 iflag=direct status=none)
 	rmdir "$CG/$name"
 }
 

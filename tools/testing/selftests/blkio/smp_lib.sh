@@ -73,7 +73,7 @@ ended() {
 
 running() { [ ! -s "$TMP/$1.rc" ]; }
 
-in_group() {
+exec_in() {
 	echo "$BASHPID" >"$CG/$1/cgroup.procs"
 	shift
 	echo "$BASHPID" >"$TMP/$1.pid"
@@ -89,7 +89,7 @@ verify() {
 	background "$name" verify_fn "$group" "$name" "$@"
 	wait_for "$name" test -s "$TMP/$name.pid"
 }
-verify_fn() { (in_group "$1" "$2" smp_verify "${@:3}"); }
+verify_fn() { (exec_in "$1" "$2" smp_verify "${@:3}"); }
 
 # stop NAME...: what is under way is completed first
 stop() {

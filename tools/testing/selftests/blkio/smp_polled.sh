@@ -16,7 +16,7 @@ polled() {
 	wait_for "$2" test -s "$TMP/$2.pid"
 }
 polled_fn() {
-	(in_group "$1" "$2" fio --name="$2" --filename="$DEV" --ioengine=io_uring --hipri --direct=1 --thread \
+	(exec_in "$1" "$2" fio --name="$2" --filename="$DEV" --ioengine=io_uring --hipri --direct=1 --thread \
 		--rw=randwrite --bsrange=4k-64k --iodepth=16 --offset="$3" --size=$SIZE --loops=2 --verify=crc32c \
 		--verify_fatal=1 --randseed="${3}1" --output-format=terse --aux-path="$TMP")
 }

@@ -17,7 +17,7 @@ nobody_waits() { [ "$(queued "$1")" = "0 0" ]; }
 
 # More than the disk takes, now and then, where otherwise nobody has to wait.
 flood() {
-	(in_group "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
+	(exec_in "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
 }
 
 # how often the gate has opened

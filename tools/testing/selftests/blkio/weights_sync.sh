@@ -69,9 +69,46 @@ comes_and_goes() {
 	load reader reader -f "$DEV" -s 4k -p rand -d 8 -t 0.3 -i 0.01 -S 2 -a $((START + 400000000))
 	wait_loads
 }
+
+# one of three that is away for a while: the others' I/Os in each 10 ms
+comes_back() {
+	weight third 100
+	weights 200 100
+	know "$DEV"
+	start_soon
+	for name in other third; do
+		load $name $name -f "$DEV" -s 4k -p rand -d 8 -t 1 -i 0.01
+	done
+	load reader first -f "$DEV" -s 4k -p rand -d 8 -t 0.3 -S 2 -a $((START + 100000000))
+	load reader reader -f "$DEV" -s 4k -p rand -d 8 -t 0.2 -S 2 -a $((START + 700000000))
+	wait_loads
+}
+
+# one that others wait for, and that does not come back
+stays_away() {
+	weights 300 100
+	know "$DEV"
+	start_soon
+	load other other -f "$DEV" -s 4k -p rand -t 0.5 -i 0.01
+	load reader reader -f "$DEV" -s 4k -p rand -t 0.3 -S 2
+	wait_loads
+}
+
+# one whose next turn was a second away gets another weight
+weight_raised() {
+	weights 1 10000
+	know "$DEV"
+	start_soon
+	load other other -f "$DEV" -s 4k -p rand -d 8 -t 1 -i 0.01
+	load reader reader -f "$DEV" -s 4k -p rand -d 8 -t 1 -S 2 -i 0.01
+	until_ns $((START + 500000000))
+	weight reader 10000
+	wait_loads
+}
+
 mount_cgroup v2
-group reader other
-plan 26
+group reader other third
+plan 38
 
 # shellcheck disable=SC2086 # words
 null_dev onetag $ONE_TAG
@@ -79,6 +116,8 @@ T=20
 readers "one tag" 990 -s 4k -p rand
 check "a reader with a short pause is waited for" waited_for
 check "a reader with a long pause is not, and nothing is lost" not_waited_for
+run -s 4k -p rand
+check "one that does not pause any more is waited for again" shared 20000 0 300 100
 # shellcheck disable=SC2086 # words
 null_dev serial $SERIAL
 T=8
@@ -90,6 +129,36 @@ check "alone: all" bins other 5 40 98 101
 check "10 ms after the other came: a quarter" bins other 41 70 23 27
 # in the second 10 ms the gate gets out of the way
 check "10 ms after it left: all again" bins other 71 99 93 101
+
+comes_back
+check "three: a quarter" bins other 14 39 23 27
+check "one is away: half" bins other 45 69 47 53
+check "it is back, and claims nothing for the time it was away" bins other 71 89 23 27
+stays_away
+check "one by one: a quarter" bins other 10 29 23 27
+check "one does not come back: all" bins other 31 49 93 101
+
+weight_raised
+check "one has hardly a part of the disk" bins reader 10 50 0 1
+check "20 ms after its weight was raised: half" bins reader 53 95 47 53
+
+null_dev many completion_nsec=1000000 hw_queue_depth=16
+for depth in 4 8; do
+	DEPTHS=("$depth" 64)
+	weights 900 100
+	know "$DEV"
+	run -s 4k -p rand
+	check "16 at a time, $depth and 64 outstanding, at 900:100: as many places as it wants" shared 10000 16 900 100
+done
+
+# with another scheduler it is another disk
+echo mq-deadline >"/sys/block/${DEV##*/}/queue/scheduler"
+before=$(depth_found "$DEV")
+start_soon
+for name in reader other; do load $name $name -f "$DEV" -s 4k -p rand -d 8 -n 16; done
+wait_loads
+check "the depth was found" equal "$before" 16
+check "with another scheduler it is looked for anew" in_range "$(depth_found "$DEV")" 1 4
 
 # mixed TEXT WEIGHT WEIGHT SIZE KEY=VALUE...: short ones at random against long ones in
 # order, at equal weights; what they should get by number, if that is even by time

@@ -68,18 +68,20 @@ begin() {
 }
 
 # Another group writes what follows in the zone.
-other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 sync && wait $FIRST && whole "$DEV" 2048; }
+other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 sync && wait "$FIRST" && whole "$DEV" 2048; }
 
-# A group without limits writes the next sectors directly.
+# A group without limits writes the next sectors directly. A write to another zone shows it
+# first that it has none: from then on it would take no lock.
 other_direct() {
-	begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=16 count=4 oflag=direct conv=notrunc status=none &&
-		wait $FIRST && whole "$DEV" 1024
+	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=256 count=1 oflag=direct conv=notrunc status=none &&
+		begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=16 count=4 oflag=direct conv=notrunc status=none &&
+		wait "$FIRST" && whole "$DEV" 1024
 }
 
 # The limit goes while writes wait; the next ones do not overtake those.
 limit_goes() {
 	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 sync &&
-		wait $FIRST && whole "$DEV" 2048
+		wait "$FIRST" && whole "$DEV" 2048
 }
 
 # The limit goes while writes wait that the disk takes in pieces.
@@ -130,7 +132,7 @@ others_free() {
 	from=$(now_ms)
 	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=512 count=16 oflag=direct conv=notrunc status=none || return 1
 	in_group b dd if="$DEV" of=/dev/null bs=64k skip=2048 count=64 iflag=direct status=none || return 1
-	in_range $(($(now_ms) - from)) 0 50 && wait $FIRST
+	in_range $(($(now_ms) - from)) 0 50 && wait "$FIRST"
 }
 
 # zone_rate: one I/O after the other to a zone, at the rate of its group

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Weights on a disk that takes many I/Os and does one after the other, as fast as they are long:
+# it has to have two for the time that they are on their way. What counts is its time.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+
+NAMES=(short long)
+DEPTHS=(32 32)
+SIZES=(4k 256k)
+
+# by_time WEIGHT WEIGHT SHARE SHARE: parts of all I/Os, by number
+by_time() {
+	weights "$1" "$2"
+	know "$DEV"
+	start_soon
+	for i in 0 1; do
+		load "${NAMES[i]}" "${NAMES[i]}" -f "$DEV" -s "${SIZES[i]}" -p rand -d 32 -t $T -i 1 -S "$i"
+	done
+	wait_loads
+	shared 20000 0 "$3" "$4"
+}
+
+plan 5
+# 1 ms for 4 KiB, 4.2 ms for 256 KiB
+serial_dev 0 64 950000 13000000 400000
+mount_cgroup v2
+group short long
+# the times of the two are 1 : 4.2
+check "equal weights: equal times" by_time 200 200 42 10
+check "300:100" by_time 300 100 126 10
+check "100:300" by_time 100 300 14 10
+
+# The rest of a read that the disk takes in pieces waits for the limit of its group, and keeps
+# no place in the disk meanwhile.
+weights 200 200
+echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
+cap long "$DEV" riops=16
+start_soon
+load long long -f "$DEV" -s 256k -p rand -d 8 -t 4
+load short short -f "$DEV" -s 4k -p rand -d 32 -t 4 -a $((START + 1000000))
+wait_loads
+check "of 64 pieces, 16 a second: one is complete after 4 s" equal "$(val long ios)" 1
+check "and the other group has the rest of the disk" in_range "$(val short ios)" 3850 4000
