@@ -86,14 +86,9 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 /* The last of those that passed, perhaps: somebody waits for that. */
 static noinline void ioband_drained(struct ioband_dev *dev)
 {
-	s64 now;
-
 	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead)
-		return;
-	now = ktime_get_ns();
-	ioband_share_pump(dev, now);
-	ioband_kick(dev, now);
+	if (!dev->dead)
+		ioband_share_go(dev, NULL, ktime_get_ns());
 }
 
 /**

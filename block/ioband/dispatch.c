@@ -180,7 +180,7 @@ static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 
 	while (*budget && (ent = ioband_expire(dev, now))) {
 		if (ent->kind == IOBAND_GRACE)
-			ioband_share_pump(dev, now);
+			ioband_share_pump(dev, NULL, now);
 		else
 			ioband_place(dev, ent, now);
 		(*budget)--;

@@ -144,8 +144,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		return;
 	if (completed)
 		ioband_observe_depth(dev, now);
-	ioband_share_pump(dev, now);
-	ioband_kick(dev, now);
+	ioband_share_go(dev, NULL, now);
 }
 
 static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio,

@@ -200,14 +200,23 @@ static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 	sh->excess++;
 }
 
-/* Returns true if @own is among those that go, and was not sent. */
-static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
+/**
+ * ioband_share_pump - let go who may
+ * @dev:	the device
+ * @own:	a bio that the caller submits, or NULL
+ * @now:	ns
+ *
+ * Context: dev->lock held; ioband_kick() has to follow.
+ * Return: true if @own is among those that go; it was not sent.
+ */
+bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 {
 	unsigned int quantum = IOBAND_SHARE_QUANTUM;
 	struct ioband_sharer *sh = &dev->share;
 	bool held = false, own_goes = false;
 	struct ioband_grp *grp;
 
+	lockdep_assert_held(&dev->lock);
 	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
 		bool full = ioband_is_full(dev);
 		struct bio *bio;
@@ -245,16 +254,20 @@ static bool __ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now
 }
 
 /**
- * ioband_share_pump - let go who may
+ * ioband_share_go - let go who may, and see to it that the others go in time
  * @dev:	the device
+ * @own:	a bio that the caller submits, or NULL
  * @now:	ns
  *
  * Context: dev->lock held.
+ * Return: as ioband_share_pump().
  */
-void ioband_share_pump(struct ioband_dev *dev, s64 now)
+bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 {
-	lockdep_assert_held(&dev->lock);
-	__ioband_share_pump(dev, NULL, now);
+	bool own_goes = ioband_share_pump(dev, own, now);
+
+	ioband_kick(dev, now);
+	return own_goes;
 }
 
 /* The first bio of a group that had none waiting. */
@@ -287,7 +300,6 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	struct ioband_dev *dev = grp->dev;
 	struct ioband_sharer *sh = &dev->share;
 	s64 now = ktime_get_ns();
-	bool own_goes;
 
 	if (ioband_bypass(grp, bio, now))
 		return false;
@@ -306,9 +318,7 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		return false;
 	}
 	bio_list_add(&grp->share.fifo, bio);
-	own_goes = __ioband_share_pump(dev, bio, now);
-	ioband_kick(dev, now);
-	return !own_goes;
+	return !ioband_share_go(dev, bio, now);
 }
 
 /**
@@ -368,8 +378,7 @@ void ioband_share_removed(struct ioband_grp *grp)
 		return;
 	ioband_unawait(&grp->dev->share, grp);
 	ioband_move(grp->dev, grp, IOBAND_AWAY);
-	ioband_share_pump(grp->dev, ktime_get_ns());
-	ioband_kick(grp->dev, ktime_get_ns());
+	ioband_share_go(grp->dev, NULL, ktime_get_ns());
 }
 
 /**

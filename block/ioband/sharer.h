@@ -163,7 +163,8 @@ u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
 u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
 void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
 		 enum ioband_where where);
-void ioband_share_pump(struct ioband_dev *dev, s64 now);
+bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now);
+bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now);
 void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
