@@ -3,7 +3,7 @@
  * Whom others wait for at the share gate.
  *
  * The least start tag goes first, of those that are seen waiting.  A group that does
- * one I/O after the other is never seen.  Three rules are for its sake:
+ * one I/O after the other is never seen.  Two rules are for its sake:
  *
  * Anticipation, on devices that do one I/O at a time: when such a group is behind and
  * in flight, or about to come back, nobody else goes, for as long as it usually takes.
@@ -15,9 +15,8 @@
  * long as this usually takes.  Others use the rest.  This matters where completions
  * come in bursts, and threads run only after them.
  *
- * Bounded lead, on devices with a queue: others do not run ahead by more than a
- * turnover of the device of a group that has all it wants in flight; and what that
- * group has fallen behind meanwhile it may claim when it comes back.
+ * And what a group has fallen behind while it had all it wants in flight it may claim when
+ * it comes back, up to a few turnovers of the device.
  *
  * All functions here want dev->lock.
  */
@@ -86,8 +85,8 @@ static void ioband_set_sync(struct ioband_sharer *sh, struct ioband_grp *grp,
 }
 
 /**
- * ioband_lag - how far behind a group may fall before others wait for it
- * @grp:	another group
+ * ioband_lag - two turnovers of the device, and an I/O
+ * @grp:	a group
  * @bio:	its next bio
  *
  * Return: virtual ns, << 8.
@@ -186,17 +185,6 @@ static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
 	return false;
 }
 
-/* Has @next run too far ahead of somebody with all it wants in flight? */
-static bool ioband_leads(struct ioband_sharer *sh, struct ioband_grp *next)
-{
-	struct ioband_grp *grp = node_to_grp(rb_first_cached(&sh->flying));
-
-	return grp && ((u64)(sh->infl + 1) << 10) > 2 * ioband_bdp(sh) &&
-	       ioband_tag_before(grp->share.tag +
-				 ioband_lag(next, bio_list_peek(&next->share.fifo)),
-				 next->share.tag);
-}
-
 /**
  * ioband_bend - is it not the turn of a group, although its tag is the least?
  * @dev:	the device
@@ -211,8 +199,7 @@ bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 {
 	if (ioband_is_serial(&dev->share))
 		return ioband_await(dev, next, now);
-	return ioband_keep_places(dev, next, now) ||
-	       ioband_leads(&dev->share, next);
+	return ioband_keep_places(dev, next, now);
 }
 
 /**

@@ -204,7 +204,7 @@ static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
 	return pd_to_grp(blkg_to_pd(blkg, &blkcg_policy_ioband));
 }
 
-/* of sharer->queued or ->flying */
+/* of sharer->queued */
 static inline struct ioband_grp *node_to_grp(struct rb_node *node)
 {
 	return rb_entry_safe(node, struct ioband_grp, share.node);

@@ -42,13 +42,8 @@ void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
 
 	if (g->where == IOBAND_QUEUED)
 		rb_erase_cached(&g->node, &sh->queued);
-	else if (g->where == IOBAND_FLYING)
-		rb_erase_cached(&g->node, &sh->flying);
-
 	if (where == IOBAND_QUEUED)
 		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
-	else if (where == IOBAND_FLYING)
-		rb_add_cached(&g->node, &sh->flying, ioband_before_node);
 
 	if (g->where == IOBAND_AWAY && where != IOBAND_AWAY)
 		ioband_share_activate(grp);
@@ -120,11 +115,10 @@ static struct bio *ioband_give(struct ioband_dev *dev, struct ioband_grp *grp,
 	sh->infl++;
 	g->infl++;
 	ioband_used(grp, cost, now);
-	/* the tag may only change outside of the trees */
+	/* the tag may only change outside of the tree */
 	rb_erase_cached(&g->node, &sh->queued);
 	g->tag += ioband_charge_tag(cost, ioband_share_inverse(grp));
 	if (bio_list_empty(&g->fifo)) {
-		rb_add_cached(&g->node, &sh->flying, ioband_before_node);
 		g->where = IOBAND_FLYING;
 		ioband_all_sent(sh, grp);
 	} else {
@@ -145,20 +139,16 @@ void ioband_bound_lead(struct ioband_grp *grp, s64 ns)
 	struct ioband_sharer *sh = &grp->dev->share;
 	struct ioband_share *g = &grp->share;
 	u64 most = sh->vtime + ioband_charge_tag((u64)ns << 8, ioband_share_inverse(grp));
-	struct rb_root_cached *tree = NULL;
+	bool queued = g->where == IOBAND_QUEUED;
 
 	if (!ioband_tag_before(most, g->tag))
 		return;
 	ioband_unawait(sh, grp);
-	if (g->where == IOBAND_QUEUED)
-		tree = &sh->queued;
-	else if (g->where == IOBAND_FLYING)
-		tree = &sh->flying;
-	if (tree)
-		rb_erase_cached(&g->node, tree);
+	if (queued)
+		rb_erase_cached(&g->node, &sh->queued);
 	g->tag = most;
-	if (tree)
-		rb_add_cached(&g->node, tree, ioband_before_node);
+	if (queued)
+		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
 }
 
 /* The bio is in flight from here on, I7.  It will have forgotten its size. */
@@ -352,7 +342,6 @@ void ioband_share_init(struct ioband_dev *dev)
 	s64 now = ktime_get_ns();
 
 	sh->queued = RB_ROOT_CACHED;
-	sh->flying = RB_ROOT_CACHED;
 	sh->sync = RB_ROOT_CACHED;
 	sh->timer.kind = IOBAND_GRACE;
 	sh->gen = 1;	/* no group has its inverse */

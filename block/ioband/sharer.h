@@ -15,9 +15,9 @@
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
  *	remapped to, the group gets it back, once.  One that passed without the lock
  *	carries the device, which stays as long as somebody has the disk open.
- *  I8	A group is in sharer->queued exactly while its fifo there is not empty, in
- *	->flying while it is empty and something is in flight.  It counts among the
- *	active ones of all groups above while in either, and in its grace.
+ *  I8	A group is in sharer->queued exactly while its fifo there is not empty, and
+ *	flying while that is empty and something is in flight.  It counts among the
+ *	active ones of all groups above in both, and in its grace.
  *  I9	While anything is queued, something is in flight, or the timer is set.  What
  *	passed without the lock counts as in flight: its completion looks at
  *	dev->draining after it left dev->passed, and that flag is set before they are
@@ -46,7 +46,7 @@ enum ioband_where {
 
 /* per group and device: its share; dev->lock */
 struct ioband_share {
-	struct rb_node		node;		/* in ->queued or ->flying */
+	struct rb_node		node;		/* in ->queued */
 	struct rb_node		sync_node;	/* in ->sync */
 	struct bio_list		fifo;
 	u64			tag;		/* start tag of the next, ns << 8 */
@@ -79,7 +79,6 @@ struct ioband_share {
 /* per device: who shares it; dev->lock */
 struct ioband_sharer {
 	struct rb_root_cached	queued;		/* by tag: I8 */
-	struct rb_root_cached	flying;
 	struct rb_root_cached	sync;		/* who comes back at once */
 	struct ioband_grp	*latest;	/* to come here; only compared */
 	s64			alone_since;	/* only it has come */

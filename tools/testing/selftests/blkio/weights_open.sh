@@ -51,7 +51,7 @@ check "nobody has waited meanwhile" waited 0 0 3.2 3.9
 # but for one turn of the disk, when the third fills it
 check "the first has not noticed anything" bins a 50 399 36 40
 check "nor has the second" bins b 50 399 36 40
-# the finder tries another depth now and then
-check "the third got the rest of it" bins c 5 99 70 80
+# the finder tries another depth now and then; those at the end of 10 ms count here or there
+check "the third got the rest of it" bins c 5 99 70 82
 check "in the end nothing is left that passed" grep -q 'inflight=0 outstanding=0 passed=0 ' \
 	"/sys/kernel/debug/block/${DEV##*/}/ioband/share"

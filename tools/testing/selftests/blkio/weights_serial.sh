@@ -22,15 +22,32 @@ by_time() {
 	shared 20000 0 "$3" "$4"
 }
 
-plan 5
+plan 6
 # 1 ms for 4 KiB, 4.2 ms for 256 KiB
 serial_dev 0 64 950000 13000000 400000
 mount_cgroup v2
-group short long
+group short long third
 # the times of the two are 1 : 4.2
 check "equal weights: equal times" by_time 200 200 42 10
 check "300:100" by_time 300 100 126 10
 check "100:300" by_time 100 300 14 10
+
+# opened: how often the gate let all go that came
+opened() { sed -n 's/.* opened=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/share"; }
+
+# one_by_one: three groups have one I/O each, which the disk does one after the other
+one_by_one() {
+	local name before
+	weights 200 200
+	before=$(opened)
+	start_soon
+	for name in short long third; do
+		load $name $name -f "$DEV" -s 4k -p rand -t 1
+	done
+	wait_loads
+	check "three groups with one I/O each: the gate does not open while the disk is busy" equal "$(opened)" "$before"
+}
+one_by_one
 
 # The rest of a read that the disk takes in pieces waits for the limit of its group, and keeps
 # no place in the disk meanwhile.

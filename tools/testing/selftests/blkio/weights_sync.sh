@@ -108,7 +108,7 @@ weight_raised() {
 
 mount_cgroup v2
 group reader other third
-plan 38
+plan 39
 
 # shellcheck disable=SC2086 # words
 null_dev onetag $ONE_TAG
@@ -159,6 +159,21 @@ for name in reader other; do load $name $name -f "$DEV" -s 4k -p rand -d 8 -n 16
 wait_loads
 check "the depth was found" equal "$before" 16
 check "with another scheduler it is looked for anew" in_range "$(depth_found "$DEV")" 1 4
+
+# one goes when the last I/Os of the one before are complete, though nobody completes after them
+gate_passes_on() {
+	weights 200 200
+	know "$DEV"
+	start_soon
+	load reader reader -f "$DEV" -s 4k -p rand -d 16 -t 0.2
+	load other other -f "$DEV" -s 4k -n 1 -a $((START + 200020000))
+	sleep 1
+	dd if="$DEV" of=/dev/null bs=4k count=1 iflag=direct status=none
+	wait_loads
+}
+null_dev last completion_nsec=1000000 hw_queue_depth=16
+gate_passes_on
+check "one I/O after the last of a full disk: a turn of the disk, ns" in_range "$(val other max_ns)" 1010000 2500000
 
 # mixed TEXT WEIGHT WEIGHT SIZE KEY=VALUE...: short ones at random against long ones in
 # order, at equal weights; what they should get by number, if that is even by time
