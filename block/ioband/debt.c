@@ -5,7 +5,8 @@
  * Some I/O is not held since others wait for it: metadata and swap, and dirty pages
  * that a task writes back whom not all limits of their group bind.  It is charged all
  * the same.  The group's next I/O waits until that is repaid, and so do its tasks that
- * made the debt themselves, on their way back to user space.
+ * made the debt themselves, on their way back to user space.  If somebody waits for the
+ * same limits they stand in line until it is their turn.
  *
  * A limit that does not bind who asks is overdrawn by a second at most, and by half of
  * its rate in the long run: nobody can make others wait for longer than that, or spend
@@ -24,7 +25,15 @@
 /* A task that repays looks this often whether there still is a debt: limits change. */
 #define IOBAND_REPAY_NS		(250 * NSEC_PER_MSEC)
 
-static s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
+/**
+ * ioband_rule_debt - how long until a rule lets an I/O of no size go?
+ * @rule:	the rule, NULL for none
+ * @now:	ns
+ *
+ * Context: any, as long as the rule stays.
+ * Return: ns.
+ */
+s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 {
 	s64 debt_ns = 0;
 
@@ -102,6 +111,8 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		ioband_gate_pay(gate, bio, now, terms);
 	}
 	dir->nr_owed++;
+	dir->owed_turn = ioband_is_crowded(dir) ?
+			 dir->owed_turn + max(ioband_units(bio, IOBAND_BYTES), SZ_4K) : 0;
 }
 
 /**
@@ -169,8 +180,10 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	if (!grp || !ioband_is_ready(grp) || (current->flags & PF_USER_WORKER))
 		return;
 	dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
+	if (fatal_signal_pending(current) || ioband_stand_in_line(grp))
+		return;
 	debt_ns = ioband_grp_debt_ns(grp);
-	if (!debt_ns || fatal_signal_pending(current))
+	if (!debt_ns)
 		return;
 	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
 	token = io_schedule_prepare();

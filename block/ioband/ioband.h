@@ -94,6 +94,7 @@ struct ioband_dir {
 	s64			held_ns;	/* total, of earlier times */
 	u64			nr_throttled;	/* bios ever held */
 	u64			nr_owed;	/* bios that passed as a debt */
+	u64			owed_turn;	/* their bytes since its turn, if others wait */
 
 	/* what the bio being dispatched pays here: dev->lock */
 	struct {
@@ -124,8 +125,8 @@ struct ioband_grp {
 	/* of dirty pages, see writeback.c: dev->lock to write */
 	unsigned int		limits_nr;	/* times that limits of writes began */
 	unsigned int		io_bytes;	/* average length of a write of them */
-	s64			owed_at;	/* when one last passed unpaid, ns */
-	s64			owed_until;	/* and when that will have been repaid, ns */
+	s64			owed_at_ns;	/* when one last passed unpaid */
+	s64			owed_until_ns;	/* and when that will have been repaid */
 	struct ioband_share	share;
 };
 
@@ -299,6 +300,7 @@ bool ioband_is_crowded(struct ioband_dir *dir);
 
 /* debt.c */
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
+s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
 s64 ioband_grp_debt_ns(struct ioband_grp *grp);
 bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
 			  struct ioband_dir *asks);
@@ -362,6 +364,7 @@ int ioband_own_pages(struct blkcg *blkcg);
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
 
 /* ticket.c */
+bool ioband_stand_in_line(struct ioband_grp *grp);
 s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     s64 bytes, enum dirty_how how);
 

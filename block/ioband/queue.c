@@ -13,7 +13,9 @@
  * Siblings that wait for the same gate take turns by start-time fair queueing:
  * the one with the least start tag goes and its tag advances by what it used of
  * the gate, in bytes.  A newcomer starts at the tag of the last that went, so that
- * a deep queue cannot keep a shallow one out.
+ * a deep queue cannot keep a shallow one out.  What a group owes counts as well, and its
+ * tasks stand in line until it is their turn, see ticket.c: otherwise they could take
+ * again and again, as a debt, what the first in line has saved.
  *
  * Gates come and go under load, and then those who wait below them are not looked for:
  * whoever is next anyway finds its way anew before it goes, see I10.
@@ -273,10 +275,14 @@ static void ioband_pop(struct ioband_dir *dir, s64 now)
 	bio_list_pop(&dir->fifo);
 }
 
-/* Advance the start tags from a source up to the top by what @bio uses. */
+/* Advance the start tags from a source up to the top by what @bio uses, and what was owed. */
 static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 			   struct bio *bio, s64 due)
 {
+	struct ioband_dir *dir = ent_to_source(ent);
+	u64 owed = dir->owed_turn;
+
+	dir->owed_turn = 0;
 	for (; ent->kind != IOBAND_TOP; ent = ent->parent) {
 		struct ioband_ent *parent = ent->parent;
 
@@ -284,7 +290,7 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 		ent->last_due = due;
 		parent->vtime = ent->tag;
 		if (parent->kind == IOBAND_GATE)
-			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio);
+			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio) + owed;
 		else
 			ent->tag++;
 		if ((s64)(ent->tag - parent->vlast) > 0)

@@ -7,6 +7,9 @@
  * for the bytes; as an I/O it counts for none, but waits until no I/Os are owed.  Then
  * the task may dirty so many bytes of pages, and their writes pass.
  *
+ * A ticket of no bytes is for a task that repays what its group owes while others wait
+ * for the same limits.
+ *
  * A task that is killed leaves its ticket behind, which costs nothing then.
  */
 #include <linux/backing-dev.h>
@@ -101,7 +104,7 @@ static s64 ioband_pay_or_hold(struct ioband_grp *grp, struct bio *bio, enum dirt
 	ioband_relink(dir, now);
 	/* a driver that works for the group: something above writes to this device */
 	if (current->flags & PF_KTHREAD)
-		WRITE_ONCE(grp->owed_at, now);
+		WRITE_ONCE(grp->owed_at_ns, now);
 	paid = ioband_pay_now(dir, bio, how, now);
 	if (paid == -EAGAIN && how == DIRTY_WAIT)
 		ioband_hold(dir, bio, now);
@@ -118,19 +121,19 @@ static int ioband_ticket_wait(struct ioband_ticket *ticket)
 }
 
 /* Nobody waits for a ticket any more: it stays in line, and costs nothing. */
-static void ioband_ticket_void(struct ioband_grp *grp, struct ioband_ticket *ticket)
+static void ioband_ticket_void(struct ioband_dir *dir, struct ioband_ticket *ticket)
 {
-	struct ioband_dir *dir = &grp->dir[WRITE];
+	struct ioband_dev *dev = dir->grp->dev;
 	s64 now;
 
-	guard(spinlock_irqsave)(&grp->dev->lock);
+	guard(spinlock_irqsave)(&dev->lock);
 	ticket->bio.bi_iter.bi_size = 0;
-	if (grp->dev->dead || !dir->held)
+	if (dev->dead || !dir->held)
 		return;
 	/* it may be the first */
 	now = ktime_get_ns();
-	ioband_place(grp->dev, &dir->source, now);
-	ioband_kick(grp->dev, now);
+	ioband_place(dev, &dir->source, now);
+	ioband_kick(dev, now);
 }
 
 static struct ioband_grp *ioband_ticket_grp(struct bio *bio)
@@ -138,6 +141,81 @@ static struct ioband_grp *ioband_ticket_grp(struct bio *bio)
 	struct ioband_grp *grp = bio->bi_blkg ? blkg_to_grp(bio->bi_blkg) : NULL;
 
 	return grp && ioband_is_ready(grp) && !grp->dev->lanes ? grp : NULL;
+}
+
+/* A ticket for @bytes, with a reference for the task and one for the gate. */
+static struct ioband_ticket *ioband_ticket_alloc(struct gendisk *disk,
+						 struct cgroup_subsys_state *css,
+						 enum req_op op, s64 bytes, gfp_t gfp)
+{
+	struct ioband_ticket *ticket;
+
+	ticket = kzalloc_obj(*ticket, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
+	if (!ticket)
+		return NULL;
+	bio_init(&ticket->bio, disk->part0, NULL, 0, op);
+	bio_associate_blkg_from_css(&ticket->bio, css);
+	ticket->bio.bi_iter.bi_size = min(bytes, IOBAND_TICKET_BYTES);
+	ticket->bio.bi_end_io = ioband_ticket_done;
+	init_completion(&ticket->paid);
+	refcount_set(&ticket->ref, 2);
+	return ticket;
+}
+
+/* Where a group owes and others wait, NULL if nowhere.  dev->lock held. */
+static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
+{
+	if (grp->dev->dead || grp->dev->lanes)
+		return NULL;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		ioband_relink(dir, now);
+		if (ioband_is_crowded(dir) &&
+		    (dir->owed_turn || ioband_dir_debt_ns(dir, now)))
+			return dir;
+	}
+	return NULL;
+}
+
+/**
+ * ioband_stand_in_line - wait until it is the turn of a group that owes
+ * @grp:	the current task's group
+ *
+ * Context: may sleep; no locks held.
+ * Return: false if nobody else waits, or no memory is left: nothing has been waited for.
+ */
+bool ioband_stand_in_line(struct ioband_grp *grp)
+{
+	struct ioband_dev *dev = grp->dev;
+	struct ioband_ticket *ticket;
+	struct ioband_dir *dir;
+
+	scoped_guard(spinlock_irqsave, &dev->lock)
+		dir = ioband_owed_line(grp, ktime_get_ns());
+	if (!dir)
+		return false;
+	ticket = ioband_ticket_alloc(dev->disk, &pd_to_blkg(&grp->pd)->blkcg->css,
+				     REQ_OP_READ, 0, GFP_KERNEL);
+	if (!ticket)
+		return false;
+	scoped_guard(spinlock_irqsave, &dev->lock) {
+		s64 now = ktime_get_ns();
+
+		dir = ioband_owed_line(grp, now);
+		if (dir) {
+			if (dir == &grp->dir[WRITE])
+				ticket->bio.bi_opf = REQ_OP_WRITE;
+			ioband_stamp(&ticket->bio, now, raw_smp_processor_id());
+			ioband_hold(dir, &ticket->bio, now);
+		}
+	}
+	if (!dir)
+		ioband_ticket_put(ticket);
+	else if (ioband_ticket_wait(ticket))
+		ioband_ticket_void(dir, ticket);
+	ioband_ticket_put(ticket);
+	return dir;
 }
 
 /**
@@ -162,16 +240,9 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 	if (!owner)
 		return bytes;
 	/* without memory nothing is paid: the writes will be owed */
-	ticket = kzalloc_obj(*ticket, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
+	ticket = ioband_ticket_alloc(dev_to_disk(owner), css, REQ_OP_WRITE, bytes, gfp);
 	if (!ticket)
 		return 0;
-	bio_init(&ticket->bio, dev_to_disk(owner)->part0, NULL, 0, REQ_OP_WRITE);
-	bio_associate_blkg_from_css(&ticket->bio, css);
-	ticket->bio.bi_iter.bi_size = min(bytes, IOBAND_TICKET_BYTES);
-	ticket->bio.bi_end_io = ioband_ticket_done;
-	init_completion(&ticket->paid);
-	refcount_set(&ticket->ref, 2);
-
 	scoped_guard(rcu) {
 		grp = ioband_ticket_grp(&ticket->bio);
 		if (grp)
@@ -180,7 +251,7 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 	if (paid == -EAGAIN && how == DIRTY_WAIT) {
 		paid = ioband_ticket_wait(ticket) ?: (s64)ticket->bio.bi_iter.bi_size;
 		if (paid < 0)
-			ioband_ticket_void(grp, ticket);
+			ioband_ticket_void(&grp->dir[WRITE], ticket);
 	} else {
 		ioband_ticket_put(ticket);
 	}

@@ -70,6 +70,12 @@ static bool ioband_is_limited(struct ioband_grp *grp)
 	return rcu_access_pointer(grp->dir[WRITE].rule);
 }
 
+/* RCU read side. */
+static bool ioband_owes_writes(struct ioband_grp *grp)
+{
+	return ioband_rule_debt(rcu_dereference(grp->dir[WRITE].rule), ktime_get_ns());
+}
+
 /*
  * A device can be above several disks, and nobody knows which of them a file is on.  A disk
  * counts if dirty pages of the group have reached it in the last IOBAND_BELOW_NS.
@@ -77,7 +83,7 @@ static bool ioband_is_limited(struct ioband_grp *grp)
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
 {
-	s64 now = ktime_get_ns();
+	s64 owed_at_ns, now = ktime_get_ns();
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 	u64 bps;
@@ -90,10 +96,11 @@ static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp
 		bps = ioband_write_bps(grp);
 		if (bps)
 			rate->bps = min(rate->bps ?: U64_MAX, bps);
-		if (!READ_ONCE(grp->owed_at) || now - READ_ONCE(grp->owed_at) > IOBAND_BELOW_NS)
+		owed_at_ns = READ_ONCE(grp->owed_at_ns);
+		if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS)
 			continue;
 		rate->limited = true;
-		rate->owed_ns = max_t(s64, rate->owed_ns, READ_ONCE(grp->owed_until) - now);
+		rate->owed_ns = max_t(s64, rate->owed_ns, READ_ONCE(grp->owed_until_ns) - now);
 	}
 }
 
@@ -109,6 +116,7 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	if (grp && ioband_is_limited(grp)) {
 		rate.limited = true;
 		rate.bps = ioband_write_bps(grp);
+		rate.owes = ioband_owes_writes(grp);
 		rate.since = READ_ONCE(grp->limits_nr);
 	}
 	/* weights may be the group's, which has not met the disk yet */
@@ -161,8 +169,10 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	bool paid, owed;
 
 	guard(rcu)();
-	paid = bytes && dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
-					grp->limits_nr);
+	/* metadata that is written back has never been dirtied by anybody */
+	paid = bytes && dirty_owner_of_write(bio_page(bio)) &&
+	       dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
+			       grp->limits_nr);
 	/* the rest of a split is an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
 	/* its bytes have been counted: for a moment, as it is traced as what it is */
@@ -174,8 +184,8 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	if (paid) {
 		bio_clear_flag(bio, BIO_BPS_THROTTLED);
 	} else {
-		WRITE_ONCE(grp->owed_at, now);
-		WRITE_ONCE(grp->owed_until, now + ioband_dir_debt_ns(dir, now));
+		WRITE_ONCE(grp->owed_at_ns, now);
+		WRITE_ONCE(grp->owed_until_ns, now + ioband_dir_debt_ns(dir, now));
 	}
 	return owed;
 }

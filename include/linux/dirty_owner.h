@@ -30,6 +30,7 @@ struct page;
  * @bps:	bytes a second that it can write, or 0 if no number says so
  * @measured:	it may be slower than that, as slow as its writes are seen to be
  * @probe:	devices below may have limits; nobody knows before something is written
+ * @owes:	it owes there what its writes were charged later; who pays waits for that
  * @owed_ns:	so long it should not write at all: what it owes to devices below
  * @since:	another number whenever limits begin
  */
@@ -37,6 +38,7 @@ struct dirty_rate {
 	bool		limited;
 	bool		measured;
 	bool		probe;
+	bool		owes;
 	unsigned int	since;
 	u64		bps;
 	u64		owed_ns;

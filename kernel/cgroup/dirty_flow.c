@@ -31,6 +31,9 @@ static u32 dirty_flow_next = 1;
 static struct dirty_flow dirty_no_flow;
 DEFINE_PER_CPU(struct dirty_hints, dirty_hints) = { &dirty_no_flow, &dirty_no_flow };
 
+/* Hidden, with pages, and another one took their place; of dirty_flow_reap() alone. */
+static HLIST_HEAD(dirty_flow_replaced);
+
 static void dirty_flow_reap(struct work_struct *work);
 static DECLARE_DELAYED_WORK(dirty_flow_work, dirty_flow_reap);
 
@@ -83,6 +86,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->css = css;
 	flow->bdi = bdi_get(bdi);
 	flow->idle_since = jiffies;
+	flow->looked_at = jiffies;
 	flow->chunk = DIRTY_CHUNK_ANY;
 	flow->stuck_at = -1;
 	spin_lock_init(&flow->lock);
@@ -192,6 +196,13 @@ static bool dirty_flow_is_used(struct dirty_flow *flow)
 	       atomic_read(&flow->users);
 }
 
+static bool dirty_flow_is_idle(struct dirty_flow *flow)
+{
+	/* who pays and has all written at once never has a page here */
+	return time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) &&
+	       time_after_eq(jiffies, READ_ONCE(flow->looked_at) + DIRTY_FLOW_IDLE);
+}
+
 /* Hide those that seem to be of no use.  Returns true if any is left to see. */
 static bool dirty_flow_hide(struct hlist_head *hidden)
 {
@@ -204,8 +215,7 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
 		if (dirty_flow_is_used(flow)) {
 			flow->idle_since = jiffies;
-		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
-			   css_is_dying(flow->css)) {
+		} else if (dirty_flow_is_idle(flow) || css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);
 			hlist_add_head(&flow->idle, hidden);
 			continue;
@@ -215,7 +225,10 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	return left;
 }
 
-/* Those that nobody used meanwhile go; the others are seen again. */
+/*
+ * Those that nobody used meanwhile go; the others are seen again, unless there is another
+ * one for the same by now: then they stay hidden until their pages are written.
+ */
 static bool dirty_flow_sort_out(struct hlist_head *hidden)
 {
 	struct dirty_flow *flow;
@@ -224,14 +237,17 @@ static bool dirty_flow_sort_out(struct hlist_head *hidden)
 
 	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
 	hlist_for_each_entry_safe(flow, tmp, hidden, idle) {
-		if (dirty_flow_is_used(flow)) {
-			hlist_del(&flow->idle);
+		if (!dirty_flow_is_used(flow)) {
+			__xa_erase(&dirty_flow_ids, flow->id);
+			continue;
+		}
+		left = true;
+		hlist_del(&flow->idle);
+		if (dirty_flow_peek(flow->css, flow->bdi))
+			hlist_add_head(&flow->idle, &dirty_flow_replaced);
+		else
 			hash_add_rcu(dirty_flows, &flow->node,
 				     dirty_flow_key(flow->css, flow->bdi));
-			left = true;
-		} else {
-			__xa_erase(&dirty_flow_ids, flow->id);
-		}
 	}
 	return left;
 }
@@ -241,8 +257,10 @@ static void dirty_flow_reap(struct work_struct *work)
 	HLIST_HEAD(hidden);
 	struct dirty_flow *flow;
 	struct hlist_node *tmp;
-	bool left = dirty_flow_hide(&hidden);
+	bool left;
 
+	hlist_move_list(&dirty_flow_replaced, &hidden);
+	left = dirty_flow_hide(&hidden);
 	if (!hlist_empty(&hidden)) {
 		/* O3: whoever found one before is done with it, or in its counts */
 		dirty_forget_hints();

@@ -217,8 +217,8 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
 	if (!(flags & DIRTY_WHOLE))
 		len = min(len, READ_ONCE(flow->chunk));
-	need = dirty_unpaid(flow) + (s64)len;
-	ret = need > 0 ? dirty_pay(flow, need, how) : 0;
+	need = max_t(s64, dirty_unpaid(flow) + (s64)len, 0);
+	ret = need || rate.owes ? dirty_pay(flow, need, how) : 0;
 	return ret ?: len;
 }
 
@@ -294,7 +294,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		return 0;
 	full = dirty_is_full(flow, &rate);
 	unpaid = dirty_unpaid(flow);
-	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns))
+	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns && !rate.owes))
 		return 0;
 	if (flags & BDP_ASYNC)
 		return -EAGAIN;
