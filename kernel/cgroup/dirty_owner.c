@@ -362,3 +362,7 @@ void __dirty_owner_migrated(struct folio *dst, struct folio *src)
 		WRITE_ONCE(to[i].write, dirty_take(&from[i].write));
 	}
 }
+
+#if IS_BUILTIN(CONFIG_BLK_CGROUP_IOBAND_KUNIT_TEST)
+#include "dirty_owner_kunit.c"
+#endif

@@ -6,7 +6,7 @@ from attack_judge import NSEC, Limit
 from attack_task import PAGE
 
 BUFFERED = {route.name: route.buffered for route in attack_plan.ROUTES}
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 
 
 def judge(attack):
@@ -51,19 +51,21 @@ def limits_of(attack):
                     if task.group in names or task.other in names)
         if key[0] == 'r' or not dirty:
             found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
-        found.append(Limit(group, key, ids, history, 1, least_window=least_window(plan, key) if dirty else 0))
+        found.append(Limit(group, key, ids, history, 1, least_window=least_window(plan, key, history) if dirty else 0))
     return found
 
 
-def least_window(plan, key):
+def least_window(plan, key, history):
     """The least W, in units of the key, of buffered writes.
 
-    On v1 a group may have 16 MiB dirty, in I/Os of a page each, where its limit is in I/Os or below a stacked device:
-    ioband.rst, "Buffered writes".
+    On v1 a group whose limit is in I/Os may have a second's worth of I/Os of 64 KiB dirty, and write them in I/Os of a
+    page each; 1 MiB where the limit is below a stacked device: ioband.rst, "Buffered writes".
     """
-    if plan.version == 'v1' and (key == 'wiops' or plan.stack != 'disk'):
-        return 16 * MIB // (1 if key == 'wbps' else PAGE)
-    return 0
+    if plan.version != 'v1':
+        return 0
+    if key == 'wiops':
+        return 64 * KIB // PAGE * max((rate for _, rate in history if rate), default=0)
+    return MIB if plan.stack != 'disk' else 0
 
 
 def strays(attack, events, queued):

@@ -79,9 +79,36 @@ EOF
 	umount "$MNT"
 }
 
-plan 33
+# A group that owes to the disk below waits before it has the lock of a file.
+others_file() {
+	local below begin most=0 took writer i
+	null_dev belowfile size=100 memory_backed=1
+	below=$DEV
+	dm_dev file "0 100000 linear $below 0"
+	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
+	cap g1 "$below" wbps=$((256 * KiB))
+	: >"$MNT/log"
+	in_group g1 dd if=/dev/zero of="$MNT/log" bs=4k count=512 conv=notrunc status=none &
+	writer=$!
+	sleep 3
+	for ((i = 0; i < 20; i++)); do
+		begin=$(now_ms)
+		in_group g2 bash -c "echo x >>'$MNT/log'"
+		took=$(($(now_ms) - begin))
+		((took <= most)) || most=$took
+		sleep 0.1
+	done
+	check "a writer owes to the disk below: another group's append to its file, ms" in_range "$most" 0 50
+	check "a writer owes to the disk below: it is still at work" test -d /proc/$writer
+	wait $writer
+	cap g1 "$below" wbps=max
+	umount "$MNT"
+}
+
+plan 35
 mount_cgroup v1
 group g1 g2 g3
 over_dm
 over_loop
 on_its_way
+others_file

@@ -82,6 +82,7 @@ one_write() {
 	as slow long "$MNT/big" 16 &
 	writer=$!
 	sleep 2
+	check "one write() of 16 MiB: what is written after 2 s" in_range "$(stat -c %s "$MNT/big")" $MiB $((3 * MiB))
 	quick "one write() of 16 MiB: another group appends to the file" as free append "$MNT/big"
 	quick "one write() of 16 MiB: and reads it" as free head -c 1 "$MNT/big"
 	frozen=$(now_ms)
@@ -97,6 +98,28 @@ one_write() {
 	pkill -KILL -f "$MNT/big"
 	wait $! 2>/dev/null || true
 	quick "a killed task: its group's next write" as slow dd if=/dev/zero of="$MNT/direct" bs=4k count=1 oflag=direct conv=notrunc status=none
+	cap slow "$DEV" wbps=max
+}
+
+# stores FILE: ms for 60 pages through a mapping; a task pays for them on its way to user space
+stores() {
+	python3 - "$1" <<'EOF'
+import mmap, os, sys, time
+pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 60 * 4096)
+begin = time.monotonic()
+for i in range(60):
+    pages[i * 4096] = 1
+print(int((time.monotonic() - begin) * 1000))
+EOF
+}
+
+mapped() {
+	local ms
+	dd if=/dev/zero of="$MNT/mapped" bs=64k count=4 conv=fsync status=none
+	cap slow "$DEV" wbps=$MiB
+	sleep 1
+	ms=$(as slow stores "$MNT/mapped")
+	check "240 KiB through a mapping: as long as the limit says, less the burst, ms" in_range "$ms" 140 300
 	cap slow "$DEV" wbps=max
 }
 
@@ -159,6 +182,13 @@ both() {
 	sync
 	check "direct and buffered: together at the limit" within $(($(counted slow) - before)) $((12 * MiB)) 30000
 	check "direct and buffered: half is direct" within "$(val direct bytes)" $((6 * MiB)) 100000
+	start_soon
+	load slow direct -f "$MNT/direct" -o w -s 1M -t 12 -L 8M
+	load slow buffered -f "$MNT/buffered" -b -o w -s 16k -T 0.05 -t 12 -L 100M
+	wait_loads
+	sync
+	# each waits for one direct I/O of a second
+	check "direct and buffered: a short write does not pass a long direct one" in_range "$(val buffered ios)" 10 30
 	cap slow "$DEV" wbps=max
 }
 
@@ -185,7 +215,7 @@ elsewhere() {
 	umount "$MNT"
 }
 
-plan 20
+plan 23
 mount_cgroup v1
 group slow free
 null_dev nb0 size=800 mbps=200 memory_backed=1
@@ -193,6 +223,7 @@ make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
 small
 one_write
+mapped
 removed
 backlog
 saved_up

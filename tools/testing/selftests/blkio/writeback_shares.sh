@@ -58,7 +58,19 @@ for block in range(16):
 	done
 }
 
-plan 13
+# parts: a device that divides nothing has bios of dirty pages of 1 MiB at most
+parts() {
+	dm_dev whole "0 400000 linear $DEV 0"
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	note_all
+	in_group g1 dd if=/dev/zero of="$MNT/1" bs=1M count=32 conv=fsync status=none
+	check "32 MiB of one file: bios of 1 MiB" in_range \
+		"$(awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/g1/blkio.throttle.io_serviced")" 32 40
+	check "32 MiB of one file: all are its group's" equal "$(moved 1)" $((32 * MiB))
+	umount "$MNT"
+}
+
+plan 15
 null_dev nb0 size=4000 mbps=100
 mount_cgroup v1
 group g1 g2 g3
@@ -84,3 +96,5 @@ null_dev nb2 size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
 mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
 mount "$DEV" "$MNT"
 check "one tag, a file that all have written to" mixed "$MNT/file"
+umount "$MNT"
+parts

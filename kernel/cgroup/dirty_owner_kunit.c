@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pages of a large folio, and the account of a flow.  Included by dirty_owner.c.
+ */
+#include <kunit/test.h>
+
+/* As many as a huge page of x86 has. */
+#define FOLIO_PAGES	512
+
+static struct dirty_flow *dirty_test_flow(struct kunit *test, u32 id)
+{
+	struct dirty_flow *flow = kunit_kzalloc(test, sizeof(*flow), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, flow);
+	spin_lock_init(&flow->lock);
+	flow->id = id;
+	return flow;
+}
+
+static void dirty_first_owner(struct kunit *test)
+{
+	struct dirty_words *w = kunit_kcalloc(test, FOLIO_PAGES, sizeof(*w), GFP_KERNEL);
+	struct dirty_flow *a = dirty_test_flow(test, 1), *b = dirty_test_flow(test, 2);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	dirty_own(w + 8, 4, b);
+	KUNIT_EXPECT_EQ(test, dirty_flow_dirty(b), 4);
+	/* a folio is dirtied by others: what is somebody's stays so */
+	dirty_own(w, FOLIO_PAGES, a);
+	KUNIT_EXPECT_EQ(test, dirty_flow_dirty(a), FOLIO_PAGES - 4);
+	dirty_own(w, FOLIO_PAGES, b);
+	KUNIT_EXPECT_EQ(test, dirty_flow_dirty(b), 4);
+	for (int i = 0; i < FOLIO_PAGES; i++)
+		KUNIT_EXPECT_EQ(test, w[i].dirty, i / 4 == 2 ? 2U : 1U);
+}
+
+/* What is dirty when a limit is set is free, and what is dirtied later is not. */
+static void dirty_account_begins(struct kunit *test)
+{
+	struct dirty_flow *flow = dirty_test_flow(test, 1);
+
+	atomic_long_set(&flow->dirtied, 100);
+	atomic_long_set(&flow->sent, 70);
+	atomic_long_set(&flow->started, 70);
+	atomic_long_set(&flow->written, 60);
+	dirty_begin(flow, 1);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 0);
+	/* 30 are dirty, and 10 are being written */
+	KUNIT_EXPECT_EQ(test, flow->used, 60LL << PAGE_SHIFT);
+	atomic_long_add(5, &flow->dirtied);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 5LL << PAGE_SHIFT);
+	/* the same limits */
+	dirty_begin(flow, 1);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 5LL << PAGE_SHIFT);
+	dirty_begin(flow, 2);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 0);
+}
+
+/* Of what was paid and not dirtied, only so much is kept. */
+static void dirty_account_forfeits(struct kunit *test)
+{
+	struct dirty_flow *flow = dirty_test_flow(test, 1);
+
+	atomic64_set(&flow->paid, 3 * SZ_1M);
+	dirty_forfeit(flow, 4 * SZ_1M);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -3LL * SZ_1M);
+	dirty_forfeit(flow, SZ_1M);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -1LL * SZ_1M);
+	/* one that owes loses nothing */
+	atomic_long_set(&flow->dirtied, SZ_2M >> PAGE_SHIFT);
+	dirty_forfeit(flow, SZ_1M);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), (s64)SZ_1M);
+}
+
+static struct kunit_case dirty_cases[] = {
+	KUNIT_CASE(dirty_first_owner),
+	KUNIT_CASE(dirty_account_begins),
+	KUNIT_CASE(dirty_account_forfeits),
+	{}
+};
+
+static struct kunit_suite dirty_suite = {
+	.name = "ioband_dirty",
+	.test_cases = dirty_cases,
+};
+
+kunit_test_suite(dirty_suite);
