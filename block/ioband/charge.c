@@ -209,6 +209,15 @@ bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now
 	return true;
 }
 
+/* What a small I/O costs, or a burst if that is less. */
+static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
+{
+	u64 rem = 0;
+
+	return min(ioband_cost(b->rate.per_sec, unit == IOBAND_BYTES ? SZ_4K : 1, &rem),
+		   b->rate.burst);
+}
+
 /**
  * ioband_bio_when - when do the limits of one gate let a bio go?
  * @gate:	the gate
@@ -225,14 +234,44 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
+		s64 cost;
 
 		if (!ioband_binds(rule, bio, unit))
 			continue;
-		when = max(when, ioband_when(atomic64_read(&b->tat), arrival,
-					     ioband_bill(gate, rule, bio, unit),
+		/*
+		 * A ticket of no bytes waits until a small I/O could go, and leaves that to
+		 * others: those whose turn it is may be about to come back.
+		 */
+		cost = ioband_is_ticket(bio) && !bio->bi_iter.bi_size ?
+		       ioband_room(b, unit) : ioband_bill(gate, rule, bio, unit);
+		when = max(when, ioband_when(atomic64_read(&b->tat), arrival, cost,
 					     b->rate.burst));
 	}
 	return when;
+}
+
+/**
+ * ioband_gate_used - note that a turn at a gate has been taken
+ * @gate:	the gate
+ *
+ * Whoever comes before a small I/O could go comes in time for the next turn.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_gate_used(struct ioband_dir *gate)
+{
+	struct ioband_rule *rule = ioband_gate_rule(gate);
+
+	gate->gate.busy_until_ns = S64_MIN;
+	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+
+		if (b->rate.per_sec)
+			gate->gate.busy_until_ns =
+				max(gate->gate.busy_until_ns,
+				    ioband_when(atomic64_read(&b->tat), S64_MIN,
+						ioband_room(b, unit), b->rate.burst));
+	}
 }
 
 /**

@@ -105,14 +105,18 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 	enum ioband_terms terms = IOBAND_TERMS_BOUNDED;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
+	/* what has been repaid is of no interest to others */
+	if (dir->owed_turn && !ioband_dir_debt_ns(dir, now))
+		dir->owed_turn = 0;
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
 		if (gate == asks)
 			terms = IOBAND_TERMS_DEBT;
 		ioband_gate_pay(gate, bio, now, terms);
+		ioband_gate_used(gate);
 	}
 	dir->nr_owed++;
-	dir->owed_turn = ioband_is_crowded(dir) ?
-			 dir->owed_turn + max(ioband_units(bio, IOBAND_BYTES), SZ_4K) : 0;
+	if (dir->lim)
+		dir->owed_turn += ioband_bio_turn(dir->lim, bio);
 }
 
 /**
@@ -161,6 +165,26 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp)
 		   ioband_dir_debt_ns(&grp->dir[WRITE], now));
 }
 
+/* Wait for a while.  Returns true if there may still be a debt. */
+static bool ioband_repay_debt(struct ioband_grp *grp)
+{
+	ktime_t expires;
+	s64 debt_ns;
+	int token;
+
+	if (fatal_signal_pending(current) || ioband_stand_in_line(grp))
+		return false;
+	debt_ns = ioband_grp_debt_ns(grp);
+	if (!debt_ns)
+		return false;
+	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
+	token = io_schedule_prepare();
+	__set_current_state(TASK_KILLABLE);
+	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
+	io_schedule_finish(token);
+	return true;
+}
+
 /**
  * __ioband_repay - see ioband_repay()
  * @blkg:	the current task's group on @disk
@@ -172,23 +196,15 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp)
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 {
 	struct ioband_grp *grp = blkg_to_grp(blkg);
-	ktime_t expires;
-	s64 debt_ns;
-	int token;
+	bool again;
 
 	/* one of io_uring wakes itself when it sleeps here: its ring's I/O waits instead */
-	if (!grp || !ioband_is_ready(grp) || (current->flags & PF_USER_WORKER))
+	if (current->flags & PF_USER_WORKER)
 		return;
-	dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
-	if (fatal_signal_pending(current) || ioband_stand_in_line(grp))
-		return;
-	debt_ns = ioband_grp_debt_ns(grp);
-	if (!debt_ns)
-		return;
-	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
-	token = io_schedule_prepare();
-	__set_current_state(TASK_KILLABLE);
-	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
-	io_schedule_finish(token);
-	blkcg_schedule_throttle(disk, false);
+	/* a device without limits may be above some that have them */
+	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
+	if (grp && ioband_is_ready(grp))
+		again |= ioband_repay_debt(grp);
+	if (again)
+		blkcg_schedule_throttle(disk, false);
 }

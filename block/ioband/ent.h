@@ -28,6 +28,7 @@ struct ioband_ent {
 	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
 	u64			vtime;	/* gates: start tag of the last to go */
 	u64			vlast;	/* gates: the greatest tag handed out */
+	s64			busy_until_ns;	/* gates: from then on a small I/O can go */
 	s64			last_due;	/* of the last to go, see ioband_due() */
 	enum ioband_kind	kind;
 	enum ioband_state	state;

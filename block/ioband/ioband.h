@@ -94,7 +94,7 @@ struct ioband_dir {
 	s64			held_ns;	/* total, of earlier times */
 	u64			nr_throttled;	/* bios ever held */
 	u64			nr_owed;	/* bios that passed as a debt */
-	u64			owed_turn;	/* their bytes since its turn, if others wait */
+	u64			owed_turn;	/* their bytes that have taken no turn yet */
 
 	/* what the bio being dispatched pays here: dev->lock */
 	struct {
@@ -296,6 +296,7 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
 u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
+void ioband_gate_used(struct ioband_dir *gate);
 bool ioband_is_crowded(struct ioband_dir *dir);
 
 /* debt.c */

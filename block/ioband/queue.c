@@ -57,10 +57,17 @@ static void ioband_remove(struct ioband_dev *dev, struct ioband_ent *ent)
 	ent->state = IOBAND_IDLE;
 }
 
-static void ioband_ready(struct ioband_ent *ent)
+static void ioband_ready(struct ioband_ent *ent, s64 now)
 {
 	struct ioband_ent *parent = ent->parent;
 
+	/*
+	 * Nobody has an advantage for having used less of a limit once that is idle.  Before,
+	 * those who use it may be about to come back, though none of them waits.
+	 */
+	if (parent->kind == IOBAND_GATE && !ioband_first(&parent->ready) &&
+	    now > parent->busy_until_ns)
+		parent->vtime = parent->vlast;
 	/* who was away claims nothing for that time */
 	if ((s64)(parent->vtime - ent->tag) > 0)
 		ent->tag = parent->vtime;
@@ -131,15 +138,10 @@ static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64
 
 	ioband_remove(dev, ent);
 	ent->head = ioband_ent_head(ent);
-	if (ent->kind == IOBAND_GATE) {
-		if (ent->head)
-			when = ioband_bio_when(ent_to_gate(ent), ent->head);
-		else
-			/* stale tags are to give nobody an advantage */
-			ent->vtime = ent->vlast;
-	}
+	if (ent->kind == IOBAND_GATE && ent->head)
+		when = ioband_bio_when(ent_to_gate(ent), ent->head);
 	if (ent->head && when <= now) {
-		ioband_ready(ent);
+		ioband_ready(ent, now);
 	} else if (ent->head) {
 		if (ioband_bio_saves(ent_to_gate(ent), ent->head))
 			ioband_serve(ent);
@@ -289,10 +291,12 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 		ioband_remove(dev, ent);
 		ent->last_due = due;
 		parent->vtime = ent->tag;
-		if (parent->kind == IOBAND_GATE)
+		if (parent->kind == IOBAND_GATE) {
 			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio) + owed;
-		else
+			ioband_gate_used(ent_to_gate(parent));
+		} else {
 			ent->tag++;
+		}
 		if ((s64)(ent->tag - parent->vlast) > 0)
 			parent->vlast = ent->tag;
 	}

@@ -147,6 +147,11 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
 	    current->throttle_disk == dev_to_disk(owner))
 		return false;
+	/* it comes with the first I/O; before, nobody would have the task wait */
+	scoped_guard(rcu)
+		if (!blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)),
+				 dev_to_disk(owner)->queue))
+			return false;
 	blkcg_schedule_throttle(dev_to_disk(owner), false);
 	return true;
 }

@@ -93,7 +93,7 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id);
 struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page);
 bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     unsigned int bytes, unsigned int since);
-void dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi);

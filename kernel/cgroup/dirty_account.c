@@ -105,29 +105,3 @@ bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *b
 	flow->used += bytes;
 	return covered;
 }
-
-/**
- * dirty_owner_settle - charge what a group has dirtied and not paid
- * @css:	the group
- * @bdi:	where it will be written
- *
- * Context: no locks held.  The group owes it from now on.
- */
-void dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
-{
-	struct dirty_flow *flow;
-	s64 unpaid;
-
-	if (!DIRTY_OWNER_ON)
-		return;
-	scoped_guard(rcu) {
-		flow = dirty_flow_peek(css, bdi);
-		if (!flow || !READ_ONCE(flow->limited))
-			return;
-		atomic_inc(&flow->users);
-	}
-	unpaid = dirty_unpaid(flow);
-	if (unpaid > 0)
-		dirty_pay(flow, unpaid, DIRTY_OWE);
-	atomic_dec(&flow->users);
-}

@@ -86,7 +86,6 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->css = css;
 	flow->bdi = bdi_get(bdi);
 	flow->idle_since = jiffies;
-	flow->looked_at = jiffies;
 	flow->chunk = DIRTY_CHUNK_ANY;
 	flow->stuck_at = -1;
 	spin_lock_init(&flow->lock);
@@ -196,13 +195,6 @@ static bool dirty_flow_is_used(struct dirty_flow *flow)
 	       atomic_read(&flow->users);
 }
 
-static bool dirty_flow_is_idle(struct dirty_flow *flow)
-{
-	/* who pays and has all written at once never has a page here */
-	return time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) &&
-	       time_after_eq(jiffies, READ_ONCE(flow->looked_at) + DIRTY_FLOW_IDLE);
-}
-
 /* Hide those that seem to be of no use.  Returns true if any is left to see. */
 static bool dirty_flow_hide(struct hlist_head *hidden)
 {
@@ -215,7 +207,8 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
 		if (dirty_flow_is_used(flow)) {
 			flow->idle_since = jiffies;
-		} else if (dirty_flow_is_idle(flow) || css_is_dying(flow->css)) {
+		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
+			   css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);
 			hlist_add_head(&flow->idle, hidden);
 			continue;

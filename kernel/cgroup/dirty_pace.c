@@ -135,7 +135,7 @@ static bool dirty_is_probing(struct dirty_flow *flow)
 	return written - READ_ONCE(flow->probe_from) < DIRTY_PROBE_BYTES >> PAGE_SHIFT;
 }
 
-/* What the controller says now. */
+/* What the controller says now; @mapping may be NULL. */
 static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_space *mapping)
 {
 	struct dirty_rate rate;
@@ -151,7 +151,8 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 					       DIRTY_CHUNK_ANY);
 	if (rate.limited)
 		dirty_begin(flow, rate.since);
-	dirty_note_mapping(flow, mapping);
+	if (mapping)
+		dirty_note_mapping(flow, mapping);
 	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
 	WRITE_ONCE(flow->looked_at, jiffies);
 	return rate;
@@ -288,7 +289,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 {
 	struct dirty_rate rate = dirty_look(flow, mapping);
 	s64 unpaid, owed_ns;
-	bool full;
+	bool full, later;
 
 	if (!rate.limited)
 		return 0;
@@ -300,7 +301,8 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		return -EAGAIN;
 	if (fatal_signal_pending(current))
 		return 0;
-	if (!full && dirty_owner_ops->settle_later(flow->bdi))
+	later = dirty_owner_ops->settle_later(flow->bdi);
+	if (later && !full)
 		return 0;
 	if (unpaid > 0)
 		dirty_pay(flow, unpaid, DIRTY_OWE);
@@ -340,4 +342,47 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	ret = dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
 	return ret;
+}
+
+/**
+ * dirty_owner_settle - charge what a group has dirtied and not paid, and wait for a while
+ * @css:	the current task's group
+ * @bdi:	where it will be written
+ *
+ * The group owes it from now on.  The task waits for the window of pages, and for what the
+ * group owes to devices below.
+ *
+ * Context: may sleep; no locks held.
+ * Return: true if it should come again before it dirties more pages.
+ */
+bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct dirty_flow *flow;
+	struct dirty_rate rate;
+	s64 unpaid;
+	bool full;
+
+	if (!DIRTY_OWNER_ON)
+		return false;
+	scoped_guard(rcu) {
+		flow = dirty_flow_peek(css, bdi);
+		if (!flow || !READ_ONCE(flow->limited))
+			return false;
+		atomic_inc(&flow->users);
+	}
+	unpaid = dirty_unpaid(flow);
+	if (unpaid > 0)
+		dirty_pay(flow, unpaid, DIRTY_OWE);
+	rate = dirty_look(flow, NULL);
+	full = rate.limited && dirty_is_full(flow, &rate);
+	if (fatal_signal_pending(current)) {
+		full = false;
+	} else if (full) {
+		dirty_wait_for_window(flow, &rate);
+	} else if (rate.owed_ns) {
+		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
+		dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
+	}
+	atomic_dec(&flow->users);
+	return full || (rate.owed_ns && !fatal_signal_pending(current));
 }

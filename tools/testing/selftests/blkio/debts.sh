@@ -21,6 +21,19 @@ while time.monotonic() < end:
 EOF
 }
 
+# chmoding FILE SECONDS: metadata alone, as often as fsync() lets it
+chmoding() {
+	python3 - "$1" "$2" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+end = time.monotonic() + float(sys.argv[2])
+mode = 0
+while time.monotonic() < end:
+    os.fchmod(fd, mode := 0o644 - mode)
+    os.fsync(fd)
+EOF
+}
+
 # shared TEXT GROUP OTHER LEAST RATE: a direct write of OTHER, and again 250 ms after its end,
 # beside syncing in GROUP
 shared() {
@@ -28,7 +41,7 @@ shared() {
 	at=$(charged)
 	in_group "$2" dd if=/dev/zero of="$MNT/syncing" bs=4k count=1 conv=fsync status=none
 	start_soon
-	syncing_in "$2" &
+	again_in "$2" syncing &
 	loads+=($!)
 	load "$3" honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t $SEC -L 1M
 	wait_loads
@@ -38,9 +51,31 @@ shared() {
 	check "$1: both together are at the limit" in_range $(($(charged) - at)) $(($5 * SEC * 9 / 10)) $(($5 * (SEC + 2)))
 }
 
-syncing_in() {
+# turns HOW GROUP OTHER RATE: one direct write of OTHER after the other, beside GROUP that does HOW again and again
+turns() {
+	start_soon
+	again_in "$2" "$1" &
+	loads+=($!)
+	load "$3" honest -f "$MNT/honest" -o w -s 4k -t $SEC -L 1M
+	wait_loads
+	check "v2, beside $1: whoever asks for more than its part gets half" within "$(val honest bytes)" $(($4 * SEC / 2)) 150000
+}
+
+# again_in GROUP HOW: from START on
+again_in() {
 	until_ns "$START"
-	in_group "$1" bash -c "$(declare -f syncing); syncing '$MNT/syncing' $SEC"
+	in_group "$1" bash -c "$(declare -f "$2"); $2 '$MNT/syncing' $SEC"
+}
+
+# repaid GROUP OTHER RATE: what GROUP owed and has repaid is forgotten when OTHER comes
+repaid() {
+	START=0
+	again_in "$1" chmoding
+	start_soon
+	load "$1" debtor -f "$MNT/syncing" -o w -s 4k -t 5 -L 1M
+	load "$2" honest -f "$MNT/honest" -o w -s 4k -t 5 -L 1M
+	wait_loads
+	check "v2, a debt that is repaid: even parts afterwards" within "$(val debtor bytes)" $(($3 * 5 / 2)) 40000
 }
 
 # charged: bytes that the groups of the test wrote
@@ -68,6 +103,9 @@ beside_siblings() {
 	group p p/a p/b
 	cap p "$DEV" wbps=$((128 * KiB))
 	shared "v2, a sibling that syncs" p/b p/a 2 $((128 * KiB))
+	turns syncing p/b p/a $((128 * KiB))
+	turns chmoding p/b p/a $((128 * KiB))
+	repaid p/b p/a $((128 * KiB))
 	umount_cgroup
 	mount_cgroup v1
 	group g1 g2 g3
@@ -76,39 +114,61 @@ beside_siblings() {
 	umount "$MNT"
 }
 
-# rewriting FILE SECONDS: 64 KiB and the metadata of its blocks, of 1 KiB each
-rewriting() {
+# syncing_all FILE SECONDS: 64 KiB more, and syncfs(), which writes their metadata as well
+syncing_all() {
 	python3 - "$1" "$2" <<'EOF'
-import os, sys, time
+import ctypes, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 end = time.monotonic() + float(sys.argv[2])
+at = 0
 while time.monotonic() < end:
-    os.pwrite(fd, bytes(65536), 0)
-    os.fsync(fd)
-    os.ftruncate(fd, 0)
-    os.sync()
+    os.pwrite(fd, bytes(65536), at % (8 << 20))
+    ctypes.CDLL(None).syncfs(fd)
+    at += 65536
 EOF
 }
 
-# What metadata costs is not taken from what write() has paid.
+# ios, owed: I/Os of g1, and those of them that passed as a debt
+ios() { awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/g1/blkio.throttle.io_serviced"; }
+owed() { sed -n 's/.*write: .* nr_owed=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
+
+# metadata FS HOW MKFS_ARGUMENT...: what metadata costs is not taken from what write() has paid
 metadata() {
-	local before limit=$((256 * KiB))
+	local bytes nr limit=$((256 * KiB))
 	null_dev "$1" size=400 memory_backed=1
-	make_fs "$1" "$DEV" "${@:2}"
-	: >"$MNT/again"
+	make_fs "$1" "$DEV" "${@:3}"
+	: >"$MNT/data"
 	sync
 	cap g1 "$DEV" wbps=$limit
-	before=$(counted g1)
-	in_group g1 bash -c "$(declare -f rewriting); rewriting '$MNT/again' $SEC"
-	note "$1: $(($(counted g1) - before)) bytes"
-	# a second's worth is the window
-	check "$1: write() and sync() get no more than the limit" in_range \
-		$(($(counted g1) - before)) $((limit * SEC / 2)) $((limit * (SEC + 2)))
+	bytes=$(counted g1)
+	nr=$(ios)
+	in_group g1 bash -c "$(declare -f "$2"); $2 '$MNT/data' $SEC"
+	bytes=$(($(counted g1) - bytes))
+	nr=$(($(ios) - nr))
+	check "$1, $2: write() and its metadata are at the limit" in_range $bytes $((limit * SEC * 19 / 20)) $((limit * (SEC + 1)))
+	[ "$1" = ext4 ] ||
+		check "$1, $2: what write() has paid is no debt" in_range "$(owed)" 0 $((nr * 3 / 5))
 	cap g1 "$DEV" wbps=max
 	umount "$MNT"
 }
 
-plan 8
+# Direct writes of io_uring that make a file of vfat longer go through the page cache.  Nobody
+# asks before, and those who write never go to user space.
+longer() {
+	local nr
+	null_dev vfat size=400 memory_backed=1
+	make_fs vfat "$DEV"
+	cap g1 "$DEV" wiops=12
+	nr=$(ios)
+	in_group g1 attack_uring direct "$MNT/longer" 0 $((64 * MiB)) 4096 $((64 * MiB)) 5000
+	# 64 KiB of each I/O of a second may be dirty
+	check "vfat, io_uring: what is owed is waited for" in_range $(($(ios) - nr)) 12 $((12 * 6 + 12 * 16))
+	cap g1 "$DEV" wiops=max
+	umount "$MNT"
+}
+
+plan 13
 beside_siblings
-metadata ext4 -q -F -b 1024 -E lazy_itable_init=0
-metadata f2fs -q
+metadata ext4 syncing_all -q -F -b 1024 -E lazy_itable_init=0
+metadata f2fs syncing -q
+longer

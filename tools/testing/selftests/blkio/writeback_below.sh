@@ -11,6 +11,51 @@ SEC=6
 # should it not be paced, it ends after so many I/Os
 MOST=800
 
+# spliced, mapped FILE: a page after the other for SEC, or 64 MiB; nobody asks before these are dirtied
+spliced() {
+	python3 - "$1" "$SEC" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+pipe = os.pipe()
+end = time.monotonic() + float(sys.argv[2])
+for at in range(0, 64 << 20, 4096):
+    os.write(pipe[1], bytes(4096))
+    os.splice(pipe[0], fd, 4096, offset_dst=at)
+    if time.monotonic() >= end:
+        break
+EOF
+}
+mapped() {
+	python3 - "$1" "$SEC" <<'EOF'
+import mmap, os, sys, time
+pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 64 << 20)
+end = time.monotonic() + float(sys.argv[2])
+for at in range(0, 64 << 20, 4096):
+    pages[at] = 1
+    if time.monotonic() >= end:
+        break
+EOF
+}
+
+# unasked TEXT TOP BELOW: what tasks dirty without asking before is at the limit too
+unasked() {
+	local how at wrote limit=$((256 * KiB))
+	make_fs ext4 "$2" -q -F -E lazy_itable_init=0
+	DEV=$3
+	cap g1 "$DEV" wbps=$limit
+	for how in spliced mapped; do
+		truncate -s 64M "$MNT/$how"
+		sync
+		at=$(counted g1)
+		in_group g1 bash -c "$(declare -f $how); SEC=$SEC; $how '$MNT/$how'"
+		wrote=$(($(counted g1) - at))
+		check "$1, $how: at the limit below" in_range $wrote $((limit * (SEC - 1))) $((limit * (SEC + 1) + MiB))
+		sync
+	done
+	cap g1 "$DEV" wbps=max
+	umount "$MNT"
+}
+
 # stacked TEXT TOP BELOW: a file system on TOP, caps on one, then on the other
 stacked() {
 	local i
@@ -25,6 +70,7 @@ stacked() {
 	caps "$3"
 	BELOW=1 rates "$1, caps on the disk below" $((64 * KiB))
 	umount "$MNT"
+	unasked "$@"
 }
 
 over_dm() {
@@ -105,7 +151,7 @@ others_file() {
 	umount "$MNT"
 }
 
-plan 35
+plan 39
 mount_cgroup v1
 group g1 g2 g3
 over_dm
