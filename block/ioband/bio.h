@@ -70,11 +70,10 @@ static inline bool ioband_is_writeback(const struct bio *bio)
 	return bio_flagged((struct bio *)bio, BIO_WRITEBACK);
 }
 
-/* On the default hierarchy inodes have owners. */
+/* They do once there is a limit or a weight. */
 static inline bool ioband_pages_have_owners(void)
 {
-	return static_branch_unlikely(&dirty_owner_key) &&
-	       !cgroup_subsys_on_dfl(io_cgrp_subsys);
+	return static_branch_unlikely(&dirty_owner_key);
 }
 
 /* Have the tasks paid that dirtied the pages of a bio?  Then limits do not hold it. */

@@ -112,36 +112,10 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		if (gate == asks)
 			terms = IOBAND_TERMS_DEBT;
 		ioband_gate_pay(gate, bio, now, terms);
-		ioband_gate_used(gate);
 	}
 	dir->nr_owed++;
 	if (dir->lim)
 		dir->owed_turn += ioband_bio_turn(dir->lim, bio);
-}
-
-/**
- * ioband_lend - let a bio go that somebody waits for whom not all its gates bind
- * @dir:	the bio's group and direction
- * @bio:	the bio, with its arrival stamped
- * @now:	ns
- * @asks:	see ioband_owe()
- *
- * It pays at the gates that bind the one who asks, and is owed at the others. Nothing
- * is lent while somebody waits at any of them: whoever asks could take all their rate.
- *
- * Context: dev->lock held.
- * Return: false if that cannot be; then nothing has been paid.
- */
-bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
-		 struct ioband_dir *asks)
-{
-	if (ioband_is_crowded(dir) || !ioband_may_owe_below(dir, bio, now, asks) ||
-	    !ioband_pay_between(asks, NULL, bio, now))
-		return false;
-	for (struct ioband_dir *gate = dir->lim; gate != asks; gate = gate->up)
-		ioband_gate_pay(gate, bio, now, IOBAND_TERMS_BOUNDED);
-	dir->nr_owed++;
-	return true;
 }
 
 /**

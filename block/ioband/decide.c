@@ -38,7 +38,6 @@ struct ioband_ask {
 	/* the group of the task that asks, NULL for the kernel on behalf of nobody */
 	struct cgroup_subsys_state *css;
 	bool never_held;	/* metadata or swap: locks and memory wait for it */
-	bool awaited;		/* dirty pages, written because somebody waits */
 };
 
 /* In the context of the submitter, and an RCU read side. */
@@ -48,8 +47,6 @@ static struct ioband_ask ioband_ask(struct bio *bio)
 
 	ask.css = current->flags & PF_KTHREAD ? kthread_blkcg() :
 						task_css(current, io_cgrp_id);
-	ask.awaited = (bio->bi_opf & REQ_SYNC) && ioband_is_writeback(bio) &&
-		      ask.css != bio_blkcg_css(bio);
 	return ask;
 }
 
@@ -70,7 +67,10 @@ bool ioband_must_pass(struct bio *bio)
 
 	guard(rcu)();
 	ask = ioband_ask(bio);
-	return ask.never_held || ask.awaited;
+	if (ask.never_held)
+		return true;
+	return (bio->bi_opf & REQ_SYNC) && ioband_is_writeback(bio) &&
+	       ask.css != bio_blkcg_css(bio);
 }
 
 /* The first gate of a group that also binds another one, NULL if none does. */
@@ -102,24 +102,22 @@ enum ioband_verdict {
 static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bio *bio,
 					       const struct ioband_ask *ask, s64 now)
 {
-	struct ioband_dir *asks;
+	bool paced = ioband_is_paced(bio), nobodys;
+	struct ioband_dir *asks = NULL;
 
-	if (ioband_is_paced(bio))
-		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
-	if (!ask->never_held && !ask->awaited)
+	if (!paced && !ask->never_held)
 		return IOBAND_PAY;
-	asks = ioband_gate_of(dir, ask->css);
-	if (ask->never_held) {
-		if (!ioband_may_owe_below(dir, bio, now, asks))
-			return IOBAND_ASKER;
+	/* on v1 they are whose task or flusher writes them, on v2 the inode's */
+	nobodys = paced && ioband_is_nobodys(bio) && cgroup_subsys_on_dfl(io_cgrp_subsys);
+	if (paced && !nobodys)
+		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
+	if (ask->never_held)
+		asks = ioband_gate_of(dir, ask->css);
+	if (ioband_may_owe_below(dir, bio, now, asks)) {
 		ioband_owe(dir, bio, now, asks);
 		return IOBAND_OWE;
 	}
-	if (asks == dir->lim)
-		return IOBAND_PAY;
-	if (ioband_lend(dir, bio, now, asks))
-		return IOBAND_OWE;
-	return ask->css ? IOBAND_ASKER : IOBAND_PAY;
+	return ask->never_held ? IOBAND_ASKER : IOBAND_PASS;
 }
 
 static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct bio *bio,
@@ -191,7 +189,6 @@ static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 		 */
 		bio_associate_blkg_from_css(bio, ask.css ?: &blkcg_root.css);
 		ask.css = bio_blkcg_css(bio);
-		ask.awaited = false;
 	}
 }
 

@@ -359,12 +359,17 @@ void ioband_removed(struct ioband_grp *grp);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
-/* writeback.c */
+/* pace.c */
 #define IOBAND_IO_BYTES	SZ_64K	/* what the first write of dirty pages is taken for */
 int ioband_own_pages(struct blkcg *blkcg);
+unsigned int ioband_limits_since(struct ioband_dir *dir);
+
+/* writeback.c */
+bool ioband_is_nobodys(struct bio *bio);
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
 
 /* ticket.c */
+bool ioband_has_line(struct ioband_grp *grp);
 bool ioband_stand_in_line(struct ioband_grp *grp);
 s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     s64 bytes, enum dirty_how how);

@@ -60,8 +60,10 @@ void ioband_ticket_done(struct bio *bio)
 /* Bytes that a group may pay in advance: not so many that others notice. */
 static u32 ioband_in_advance(struct ioband_dir *dir)
 {
-	u64 bps = READ_ONCE(dir->limit[IOBAND_BYTES]);
+	u64 bps = U64_MAX;
 
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
+		bps = min(bps, gate->limit[IOBAND_BYTES]);
 	if (bps >= IOBAND_AHEAD_BYTES * (NSEC_PER_SEC / IOBAND_AHEAD_NS))
 		return IOBAND_AHEAD_BYTES;
 	/* it fits 32 bits by now */
@@ -179,6 +181,19 @@ static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 }
 
 /**
+ * ioband_has_line - does a group owe where others wait?
+ * @grp:	the group
+ *
+ * Context: any; takes dev->lock.
+ * Return: true if ioband_stand_in_line() would wait.
+ */
+bool ioband_has_line(struct ioband_grp *grp)
+{
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	return ioband_owed_line(grp, ktime_get_ns());
+}
+
+/**
  * ioband_stand_in_line - wait until it is the turn of a group that owes
  * @grp:	the current task's group
  *
@@ -191,9 +206,7 @@ bool ioband_stand_in_line(struct ioband_grp *grp)
 	struct ioband_ticket *ticket;
 	struct ioband_dir *dir;
 
-	scoped_guard(spinlock_irqsave, &dev->lock)
-		dir = ioband_owed_line(grp, ktime_get_ns());
-	if (!dir)
+	if (!ioband_has_line(grp))
 		return false;
 	ticket = ioband_ticket_alloc(dev->disk, &pd_to_blkg(&grp->pd)->blkcg->css,
 				     REQ_OP_READ, 0, GFP_KERNEL);

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffered writes on v1: a bio of dirty pages is the group's that dirtied them.
+ * Buffered writes: a bio of dirty pages is the group's that dirtied them.
  *
  * The pages know, see kernel/cgroup/dirty_owner.c.  A bio of pages that several groups
- * dirtied is split where the owner changes; so is a long one where there are weights,
- * on v2 too.
+ * dirtied is split where the owner changes; so is a long one where there are weights.
  */
 #include <linux/backing-dev.h>
 #include <linux/blkdev.h>
 #include <linux/dirty_owner.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
-#include <linux/major.h>
 #include <linux/pagemap.h>
 #include <linux/sizes.h>
 
 #include "ioband.h"
-
-/* A group that has reached a disk from above is slowed by that disk for so long after. */
-#define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
 
 /*
  * Where there are weights, a bio is no longer than this.  One of all that a group may have
@@ -28,132 +23,20 @@
 
 static struct bio_set ioband_owner_bios;
 
-/* A group on the disk that a backing device is, NULL if it is none or has no group. */
-static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
-					 struct backing_dev_info *bdi)
-{
-	struct device *owner = READ_ONCE(bdi->owner);
-	struct blkcg_gq *blkg;
-	struct ioband_grp *grp;
-
-	/* only disks own any; on the default hierarchy inodes have owners */
-	if (!owner || cgroup_subsys_on_dfl(io_cgrp_subsys))
-		return NULL;
-	blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
-	grp = blkg ? blkg_to_grp(blkg) : NULL;
-	return grp && ioband_is_ready(grp) ? grp : NULL;
-}
-
-/* Its writes may become writes of others: btrfs has no disk, some disks have several. */
-static bool ioband_is_above(struct backing_dev_info *bdi)
-{
-	struct device *owner = READ_ONCE(bdi->owner);
-
-	return !owner || dev_to_disk(owner)->fops->submit_bio ||
-	       dev_to_disk(owner)->major == LOOP_MAJOR;
-}
-
-/* Bytes a second that a group can write, 0 if nothing says so. */
-static u64 ioband_write_bps(struct ioband_grp *grp)
-{
-	u64 bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
-	u64 ios = READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]);
-
-	/* twice, or one I/O a second would never become longer than it is */
-	if (ios != U64_MAX && ios < U32_MAX)
-		bps = min(bps, max(ios, 2) * READ_ONCE(grp->io_bytes));
-	return bps == U64_MAX ? 0 : bps;
-}
-
-static bool ioband_is_limited(struct ioband_grp *grp)
-{
-	return rcu_access_pointer(grp->dir[WRITE].rule);
-}
-
-/* RCU read side. */
-static bool ioband_owes_writes(struct ioband_grp *grp)
-{
-	return ioband_rule_debt(rcu_dereference(grp->dir[WRITE].rule), ktime_get_ns());
-}
-
-/*
- * A device can be above several disks, and nobody knows which of them a file is on.  A disk
- * counts if dirty pages of the group have reached it in the last IOBAND_BELOW_NS.
+/**
+ * ioband_is_nobodys - has no task paid for the pages of a bio?
+ * @bio:	one of writeback
+ *
+ * They were dirty before there were limits, or the kernel has dirtied them, as it does with
+ * metadata.  Pages in no file hold what a file system has compressed or encrypted, and are
+ * paid as those that it comes from.
+ *
+ * Context: any.
+ * Return: true if so.
  */
-static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
-			      struct dirty_rate *rate)
+bool ioband_is_nobodys(struct bio *bio)
 {
-	s64 owed_at_ns, now = ktime_get_ns();
-	struct blkcg_gq *blkg;
-	struct ioband_grp *grp;
-	u64 bps;
-
-	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		grp = blkg_to_grp(blkg);
-		if (!grp || grp == own || !ioband_is_ready(grp) || !ioband_is_limited(grp))
-			continue;
-		rate->probe = true;
-		bps = ioband_write_bps(grp);
-		if (bps)
-			rate->bps = min(rate->bps ?: U64_MAX, bps);
-		owed_at_ns = READ_ONCE(grp->owed_at_ns);
-		if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS)
-			continue;
-		rate->limited = true;
-		rate->owed_ns = max_t(s64, rate->owed_ns, READ_ONCE(grp->owed_until_ns) - now);
-	}
-}
-
-/* See struct dirty_owner_ops. */
-static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
-					   struct backing_dev_info *bdi)
-{
-	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
-	struct dirty_rate rate = { };
-
-	if (cgroup_subsys_on_dfl(io_cgrp_subsys))
-		return rate;
-	if (grp && ioband_is_limited(grp)) {
-		rate.limited = true;
-		rate.bps = ioband_write_bps(grp);
-		rate.owes = ioband_owes_writes(grp);
-		rate.since = READ_ONCE(grp->limits_nr);
-	}
-	/* weights may be the group's, which has not met the disk yet */
-	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
-	rate.limited |= rate.measured;
-	if (ioband_is_above(bdi))
-		ioband_rate_below(css, grp, &rate);
-	return rate;
-}
-
-/* See struct dirty_owner_ops. */
-static u64 ioband_write_debt_ns(struct cgroup_subsys_state *css,
-				struct backing_dev_info *bdi)
-{
-	struct ioband_grp *grp;
-
-	guard(rcu)();
-	grp = ioband_bdi_grp(css, bdi);
-	return grp ? ioband_grp_debt_ns(grp) : 0;
-}
-
-/* See struct dirty_owner_ops. */
-static bool ioband_settle_later(struct backing_dev_info *bdi)
-{
-	struct device *owner = READ_ONCE(bdi->owner);
-
-	/* once for a disk: a task that comes again is in a long call */
-	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
-	    current->throttle_disk == dev_to_disk(owner))
-		return false;
-	/* it comes with the first I/O; before, nobody would have the task wait */
-	scoped_guard(rcu)
-		if (!blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)),
-				 dev_to_disk(owner)->queue))
-			return false;
-	blkcg_schedule_throttle(dev_to_disk(owner), false);
-	return true;
+	return !dirty_owner_of_write(bio_page(bio)) && folio_mapping(page_folio(bio_page(bio)));
 }
 
 /**
@@ -174,10 +57,9 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	bool paid, owed;
 
 	guard(rcu)();
-	/* metadata that is written back has never been dirtied by anybody */
-	paid = bytes && dirty_owner_of_write(bio_page(bio)) &&
+	paid = bytes && !ioband_is_nobodys(bio) &&
 	       dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
-			       grp->limits_nr);
+			       ioband_limits_since(dir));
 	/* the rest of a split is an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
 	/* its bytes have been counted: for a moment, as it is traced as what it is */
@@ -193,29 +75,6 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 		WRITE_ONCE(grp->owed_until_ns, now + ioband_dir_debt_ns(dir, now));
 	}
 	return owed;
-}
-
-static const struct dirty_owner_ops ioband_dirty_ops = {
-	.rate		= ioband_dirty_rate,
-	.pay		= ioband_pay_ahead,
-	.debt_ns	= ioband_write_debt_ns,
-	.settle_later	= ioband_settle_later,
-};
-
-/**
- * ioband_own_pages - let pages have owners, if a group needs that
- * @blkcg:	the group that got a limit or weight
- *
- * On the default hierarchy inodes have owners.
- *
- * Context: may sleep.
- * Return: 0, or -ENOMEM.
- */
-int ioband_own_pages(struct blkcg *blkcg)
-{
-	if (cgroup_subsys_on_dfl(io_cgrp_subsys) || !blkcg->css.parent)
-		return 0;
-	return dirty_owner_enable(&ioband_dirty_ops);
 }
 
 static unsigned int ioband_most_bytes(struct bio *bio)

@@ -11,9 +11,9 @@
 /*
  * Which cgroup dirtied a page of the page cache, and whose write of it is under way.
  *
- * For cgroup v1, where neither an inode nor its writeback belongs to a group.  Knows
- * nothing of what is done with the answer.  Off, and without memory, until
- * dirty_owner_enable(); see kernel/cgroup/dirty_owner.c.
+ * On v1 neither an inode nor its writeback belongs to a group; on v2 they are the group's
+ * that wrote to the inode first, or most.  Knows nothing of what is done with the answer.
+ * Off, and without memory, until dirty_owner_enable(); see kernel/cgroup/dirty_owner.c.
  */
 
 struct address_space;
@@ -30,6 +30,7 @@ struct page;
  * @bps:	bytes a second that it can write, or 0 if no number says so
  * @measured:	it may be slower than that, as slow as its writes are seen to be
  * @probe:	devices below may have limits; nobody knows before something is written
+ * @shared:	limits of groups above it are among them
  * @owes:	it owes there what its writes were charged later; who pays waits for that
  * @owed_ns:	so long it should not write at all: what it owes to devices below
  * @since:	another number whenever limits begin
@@ -38,6 +39,7 @@ struct dirty_rate {
 	bool		limited;
 	bool		measured;
 	bool		probe;
+	bool		shared;
 	bool		owes;
 	unsigned int	since;
 	u64		bps;
@@ -55,17 +57,23 @@ enum dirty_how {
  * struct dirty_owner_ops - what a controller says of a group's writes
  * @rate:	how fast a group may write there; all zero if nothing limits it.  RCU read
  *		side.
+ * @bps:	bytes a second that the group's own limit allows there or on any device below, 0
+ *		for no limit.  RCU read side.
  * @pay:	a group pays for bytes that it will write there; returns how many, which may
  *		be more, -EAGAIN or -EINTR
  * @debt_ns:	how long until what a group owes there is repaid
+ * @line_up_below: have the current task wait for the group's turn at a device below that it
+ *		owes to; may sleep, no locks held
  * @settle_later: have the current task pay on its way to user space; false if it cannot
  */
 struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
+	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		   s64 bytes, enum dirty_how how);
 	u64 (*debt_ns)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+	void (*line_up_below)(struct cgroup_subsys_state *css);
 	bool (*settle_later)(struct backing_dev_info *bdi);
 };
 

@@ -189,6 +189,32 @@ static void dirty_forget_hints(void)
 	synchronize_rcu();
 }
 
+/**
+ * dirty_flow_sum - the pages of a group and of all groups below it
+ * @css:	the group
+ * @bdi:	where they are dirty
+ *
+ * Context: RCU read side.  Looks at all flows.
+ * Return: the sums.
+ */
+struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css,
+				const struct backing_dev_info *bdi)
+{
+	struct dirty_sum sum = { .css = css };
+	struct dirty_flow *flow;
+	int i;
+
+	hash_for_each_rcu(dirty_flows, i, flow, node) {
+		if (flow->bdi != bdi || !cgroup_is_descendant(flow->css->cgroup, css->cgroup))
+			continue;
+		sum.dirty += max(dirty_flow_dirty(flow), 0);
+		sum.writing += max(dirty_flow_writing(flow), 0);
+		sum.written += atomic_long_read(&flow->written);
+		sum.saved += max(-dirty_unpaid(flow), 0) >> PAGE_SHIFT;
+	}
+	return sum;
+}
+
 static bool dirty_flow_is_used(struct dirty_flow *flow)
 {
 	return dirty_flow_dirty(flow) || dirty_flow_writing(flow) ||
@@ -207,6 +233,7 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
 		if (dirty_flow_is_used(flow)) {
 			flow->idle_since = jiffies;
+			dirty_fade(flow);
 		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
 			   css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);

@@ -36,7 +36,7 @@ static noinline void dirty_flow_wake(struct dirty_flow *flow)
 /* Pages of a flow are dirty no more, or written. */
 static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 {
-	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_pace.c */
+	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_window.c */
 	smp_mb__after_atomic();
 	if (unlikely(waitqueue_active(&flow->wait))) /* after the barrier above */
 		dirty_flow_wake(flow);

@@ -7,10 +7,7 @@
  * by the group's limits.  They were paid, or are charged as a debt: what tasks dirtied in
  * other ways, through a mapping for example.  See dirty_account.c for who pays what.
  *
- * Besides there is a window: a group has about a second's worth of pages dirty
- * or being written on a backing device at most.  The rest of the memory is for others, also
- * where the writes are slower than the limit.  Where no number says how fast a group's
- * writes are, the window is half a second of what they were seen to do.
+ * Besides there is a window of pages, see dirty_window.c.
  */
 #include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
@@ -18,8 +15,6 @@
 #include <linux/dcache.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -28,97 +23,11 @@
 
 #include "dirty_owner-internal.h"
 
-/* The least window, where a number says how fast the writes are. */
-#define DIRTY_LEAST_WINDOW	SZ_64K
-/* One wait; then all is looked at again. */
-#define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
-/* Where the rate is measured: the least window, how often, and what it is worth. */
-#define DIRTY_LEAST_BYTES	SZ_16M
-#define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
-#define DIRTY_LEARNT_PART	2
-/* A window is at most this part of the dirty limit. */
-#define DIRTY_LIMIT_PART	8
-/* Parts of the window that are dirty before writeback begins, and in a write. */
-#define DIRTY_KICK_PART		4
-#define DIRTY_CHUNK_PART	8
-/* A task that waits for the window goes on when this part of it is free. */
-#define DIRTY_REFILL_PART	16
 /* Pages that may be dirtied within a jiffy before anything is looked at again. */
 #define DIRTY_FREE_PAGES	256
 /* It is learnt which disks below have a limit: by writing so much, so often. */
 #define DIRTY_PROBE_BYTES	SZ_1M
 #define DIRTY_PROBE_JIFFIES	(10 * HZ)
-
-/*
- * How many pages a second a flow gets written while it has enough of them, and how many
- * it can have without harm to the dirty limit that all share.
- */
-static void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	s64 now = ktime_get_ns(), elapsed;
-	unsigned long background, limit;
-	long written;
-	u64 drain;
-
-	guard(spinlock_irqsave)(&flow->lock);
-	written = atomic_long_read(&flow->written);
-	elapsed = now - flow->learnt_at;
-	if (elapsed < DIRTY_LEARN_NS)
-		return;
-	global_dirty_limits(&background, &limit);
-	WRITE_ONCE(flow->most, limit / DIRTY_LIMIT_PART);
-	drain = mul_u64_u64_div_u64(written - flow->learnt_from, NSEC_PER_SEC, elapsed);
-	/*
-	 * A time without a look says only what it was at least.  What others had it
-	 * write at once says nothing.
-	 */
-	if (drain > flow->drain && !rate->owed_ns)
-		flow->drain = drain;
-	else if (drain < flow->drain && dirty_flow_writing(flow) &&
-		 elapsed < DIRTY_LEARN_NS + 2 * DIRTY_WAIT_NS)
-		flow->drain -= (flow->drain - drain) / 8;
-	flow->learnt_from = written;
-	flow->learnt_at = now;
-}
-
-/* In pages. */
-static long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	u64 window = max_t(u64, READ_ONCE(flow->most) ?: LONG_MAX,
-			   DIRTY_LEAST_WINDOW >> PAGE_SHIFT);
-
-	if (rate->bps)
-		window = min_t(u64, window,
-			       max_t(u64, rate->bps, DIRTY_LEAST_WINDOW) >> PAGE_SHIFT);
-	if (rate->measured)
-		window = min_t(u64, window,
-			       max_t(u64, READ_ONCE(flow->drain) / DIRTY_LEARNT_PART,
-				     DIRTY_LEAST_BYTES >> PAGE_SHIFT));
-	return window;
-}
-
-/* In bytes, a power of two. */
-static size_t dirty_chunk_of(long window)
-{
-	long nr = clamp_t(long, window / DIRTY_CHUNK_PART, 1, SZ_1G >> PAGE_SHIFT);
-
-	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
-}
-
-/* Has the flow got as many pages as it may have?  If not, or for long, have some written. */
-static bool dirty_is_full(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	long window = dirty_window(flow, rate);
-	bool full = dirty_flow_pages(flow) >= window;
-
-	/* see dirty_wait_for_window() */
-	if (full && READ_ONCE(flow->stuck_at) == atomic_long_read(&flow->written))
-		full = rate->measured;
-	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
-	if (dirty_flow_dirty(flow) >= window / DIRTY_KICK_PART)
-		wb_start_owned_writeback(&flow->bdi->wb, full);
-	return full;
-}
 
 /*
  * Devices below may have limits, and nobody knows which of them the pages go to.  Has the
@@ -158,41 +67,13 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 	return rate;
 }
 
-/* As for I/O, which it is in the end. */
-static void dirty_sleep(s64 ns)
-{
-	ktime_t expires = ns;
-	int token = io_schedule_prepare();
-
-	schedule_hrtimeout_range(&expires, ns >> 10, HRTIMER_MODE_REL);
-	io_schedule_finish(token);
-}
-
-/*
- * If nothing is written meanwhile, nor under writeback, the pages cannot be written: with
- * data=journal ext4 first has to commit them.  Until something is, the group goes on at its
- * rate.
- */
-static void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
-{
-	long written = atomic_long_read(&flow->written);
-	DEFINE_WAIT(wait);
-
-	/* pairs with dirty_flow_less() */
-	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
-	if (dirty_is_full(flow, rate))
-		dirty_sleep(DIRTY_WAIT_NS);
-	finish_wait(&flow->wait, &wait);
-	if (dirty_flow_writing(flow) <= 0 && atomic_long_read(&flow->written) == written)
-		WRITE_ONCE(flow->stuck_at, written);
-}
-
 /* Wait until some of @len bytes may be dirtied, and pay for them. */
 static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mapping,
 			   size_t len, unsigned int flags)
 {
 	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
 	struct dirty_rate rate;
+	struct dirty_sum sum;
 	bool full;
 	s64 need;
 	int ret;
@@ -201,7 +82,7 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 		rate = dirty_look(flow, mapping);
 		if (!rate.limited)
 			return len;
-		full = dirty_is_full(flow, &rate);
+		full = dirty_is_full(flow, mapping, &rate, &sum);
 		if (!full && !rate.owed_ns)
 			break;
 		if (flags & DIRTY_NOWAIT)
@@ -215,6 +96,8 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 			dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
 		}
 	}
+	if (rate.probe && !(flags & DIRTY_NOWAIT))
+		dirty_owner_ops->line_up_below(flow->css);
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
 	if (!(flags & DIRTY_WHOLE))
 		len = min(len, READ_ONCE(flow->chunk));
@@ -288,12 +171,13 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
 {
 	struct dirty_rate rate = dirty_look(flow, mapping);
+	struct dirty_sum sum;
 	s64 unpaid, owed_ns;
 	bool full, later;
 
 	if (!rate.limited)
 		return 0;
-	full = dirty_is_full(flow, &rate);
+	full = dirty_is_full(flow, mapping, &rate, &sum);
 	unpaid = dirty_unpaid(flow);
 	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns && !rate.owes))
 		return 0;
@@ -359,6 +243,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 {
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
+	struct dirty_sum sum;
 	s64 unpaid;
 	bool full;
 
@@ -374,7 +259,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	if (unpaid > 0)
 		dirty_pay(flow, unpaid, DIRTY_OWE);
 	rate = dirty_look(flow, NULL);
-	full = rate.limited && dirty_is_full(flow, &rate);
+	full = rate.limited && dirty_is_full(flow, NULL, &rate, &sum);
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {
@@ -382,6 +267,8 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	} else if (rate.owed_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 		dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
+	} else if (rate.probe) {
+		dirty_owner_ops->line_up_below(flow->css);
 	}
 	atomic_dec(&flow->users);
 	return full || (rate.owed_ns && !fatal_signal_pending(current));

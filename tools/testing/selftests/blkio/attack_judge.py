@@ -53,6 +53,7 @@ class Limit:
     window_s: float     # W in seconds of R
     data_only: bool = False     # metadata passes and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
+    dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
     def sees(self, event):
         """Whether it binds the event."""
@@ -114,15 +115,21 @@ def largest_call(limit, events):
     return most
 
 
-def worst_window(limit, rate, events):
+def left_over(limit, begin):
+    """Units that were dirty when a limit began: they were paid at another rate, or there was none."""
+    sizes = [size for ns, size in limit.dirty if 0 <= begin - ns < NSEC // 10]
+    return max(sizes, default=0) // (1 if limit.key.endswith('bps') else 4096)
+
+
+def worst_window(limit, rate, events, before=0):
     """(Units by which the worst window is over its bound, its start and end in ns), None without events.
 
-    It is the running minimum of window_check.upper(), in units * NSEC, which is exact.
+    before: units that may pass beside. It is the running minimum of window_check.upper(), in units * NSEC, which is exact.
     """
     burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
     window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
     if limit.window_s:
-        window = max(window, largest_call(limit, events) * NSEC)
+        window = max(window, largest_call(limit, events) * NSEC) + before * NSEC
     done = floor_at = 0
     worst = floor = None
     for event in events:
@@ -160,7 +167,7 @@ def judge(limits, events):
             worst = None
             for begin, end in stretches(limit.history, rate):
                 part = [event for event in seen if event.at_ns >= begin and (end is None or event.at_ns < end)]
-                over = worst_window(limit, rate, part)
+                over = worst_window(limit, rate, part, left_over(limit, begin))
                 if over and (worst is None or over[0] > worst[0]):
                     worst = over + (part,)
             if worst and worst[0] > 0:

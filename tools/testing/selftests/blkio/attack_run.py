@@ -34,6 +34,7 @@ class Attack:
         self.faults, self.notes = [], []
         self.ids = {}           # group name -> cgroup ids that it has had
         self.history = {}       # (group, key) -> [(ns, rate or None)]
+        self.dirty = []         # [(ns, {cgroup id: bytes that are dirty or being written})] when limits change
         self.tasks = {}         # pid -> (Task, result file)
         self.done = []          # (Task, result)
         self.alone_ns = []
@@ -138,6 +139,7 @@ class Attack:
     def flip(self, group, change):
         """Root changes limits; the old and the new one are both in force meanwhile."""
         before = time.monotonic_ns()
+        self.dirty.append((before, attack_world.dirty_bytes()))
         self.hierarchy.limit(group, self.disk.dev, change)
         after = time.monotonic_ns()
         for key, rate in change.items():

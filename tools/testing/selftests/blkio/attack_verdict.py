@@ -51,21 +51,21 @@ def limits_of(attack):
                     if task.group in names or task.other in names)
         if key[0] == 'r' or not dirty:
             found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
-        found.append(Limit(group, key, ids, history, 1, least_window=least_window(plan, key, history) if dirty else 0))
+        left = [(ns, sum(pages[number] for number in ids)) for ns, pages in attack.dirty]
+        found.append(Limit(group, key, ids, history, 1, dirty=left,
+                           least_window=least_window(plan, key, history) if dirty else 0))
     return found
 
 
 def least_window(plan, key, history):
     """The least W, in units of the key, of buffered writes.
 
-    On v1 a group whose limit is in I/Os may have a second's worth of I/Os of 64 KiB dirty, and write them in I/Os of a
+    A group whose limit is in I/Os may have a second's worth of I/Os of 64 KiB dirty, and write them in I/Os of a
     page each; 1 MiB where the limit is below a stacked device: ioband.rst, "Buffered writes".
     """
-    if plan.version != 'v1':
-        return 0
     if key == 'wiops':
         return 64 * KIB // PAGE * max((rate for _, rate in history if rate), default=0)
-    return MIB if plan.stack != 'disk' else 0
+    return MIB if plan.stack != 'disk' or plan.fs == 'btrfs' else 0
 
 
 def strays(attack, events, queued):
@@ -93,10 +93,14 @@ def strays(attack, events, queued):
 
 
 def victim(attack, task, wait_ns):
-    """An honest write of a group that others have made owe waits for 1 s of debt, 1 s of others' pages, and its own cost."""
+    """An honest write of a group that others have made owe waits for 1 s of debt, a window of others' pages, and its own cost.
+
+    The window is a second's worth of bytes, or of I/Os of 64 KiB that write a page each, as in least_window().
+    """
     costs = [PAGE / rate if key.endswith('bps') else 1 / rate
              for name in attack.plan.limited(task.group, 'w') for key, rate in attack.plan.limits[name].items()]
-    bound_s = 2 + 2 * max(costs, default=0)
+    in_ios = any(key == 'wiops' for name in attack.plan.limited(task.group, 'w') for key in attack.plan.limits[name])
+    bound_s = 1 + (64 * KIB // PAGE if in_ios else 1) + 2 * max(costs, default=0)
     if wait_ns > bound_s * NSEC:
         return f'an honest 4 KiB write of {task.group} waited {wait_ns / NSEC:.3f} s, at most {bound_s:.3f} s is due'
     return None

@@ -4,6 +4,7 @@
 Everything is done through files and system calls; programs run only where there is no other way (mkfs, dmsetup,
 losetup). Sizes are bytes, times ns of CLOCK_MONOTONIC unless a name says otherwise.
 """
+import collections
 import contextlib
 import ctypes
 import fcntl
@@ -77,6 +78,15 @@ def ioctl_ok(fd, request, number):
         fcntl.ioctl(fd, request, number)
         return True
     return False
+
+
+def dirty_bytes():
+    """{cgroup id: bytes of its pages that are dirty or being written}; none before there are limits."""
+    found = collections.Counter()
+    for line in open('/sys/kernel/debug/dirty_owner', encoding='ascii'):
+        words = dict(word.split('=') for word in line.split() if '=' in word)
+        found[int(words['cg'])] += (int(words['dirty']) + int(words['writing'])) * 4096
+    return found
 
 
 class Disk:

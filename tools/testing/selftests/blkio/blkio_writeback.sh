@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154 # blkio_lib.sh has the units
-# Sourced by tests of buffered writes on v1, in which groups g1, g2 and g3 write to
-# the disk DEV, or to a file system that is mounted at MNT.
+# Sourced by tests of buffered writes, in which groups g1, g2 and g3 write to the disk
+# DEV, or to a file system that is mounted at MNT.
 MNT=$TMP/mnt
 before=() before_read=()
 mkdir "$MNT"
@@ -10,6 +10,12 @@ now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # counted GROUP [OP]: bytes that it has written to the disk, or read from it
 counted() {
+	local key=wbytes
+	if [ "$CGV" = v2 ]; then
+		[ "${2:-Write}" = Write ] || key=rbytes
+		sed -n "s/^$(devno "$DEV") .*\b$key=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
+		return
+	fi
 	awk -v "dev=$(devno "$DEV")" -v "op=${2:-Write}" '$1 == dev && $2 == op { print $3 }' \
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }

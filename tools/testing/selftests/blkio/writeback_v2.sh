@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes on v2, where the owner of an inode is whom its writes are charged to:
-# limits, and weights, of three groups that each write to a file of one ext4, as
-# fsync() and the disk see them. How much a group may have dirty is not ours there.
+# Buffered writes on v2: limits, and weights, of three groups that each write to a file of
+# one ext4, as write(), fsync() and the disk see them.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -40,8 +39,15 @@ os.fsync(fd)
 print(round((time.monotonic() - begin) * 1000))
 '
 
-# in_order: the more weight the more
-in_order() { echo "${part[*]}"; ((2 * part[1] < part[2] && part[2] < part[3])); }
+# shares TEXT A B C: 10, 30 and 60 % of all, within a point
+shares() {
+	local text=$1 all=$(($2 + $3 + $4)) want
+	shift
+	for want in 10 30 60; do
+		check "weights, $text: $want %" in_range $(($1 * 10000 / all)) $((want * 100 - 100)) $((want * 100 + 100))
+		shift
+	done
+}
 
 # less than a file: dirtying dirty pages takes no virtual time
 few_dirty() {
@@ -52,7 +58,7 @@ few_dirty() {
 	sysctl -qw vm.dirty_bytes=$((90 * MiB)) vm.dirty_background_bytes=$((45 * MiB))
 }
 
-plan 5
+plan 10
 few_dirty
 mount_cgroup v2
 grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
@@ -80,6 +86,9 @@ weight g1 100
 weight g2 300
 weight g3 600
 phase
-check "weights: the more the more" in_order
+shares "the disk" "${part[@]}"
+seen=()
+for i in 1 2 3; do seen[i]=$(seen "$i" $((64 * KiB)) $SEC $FROM); done
+shares "write()" "${seen[@]}"
 check "weights: the disk is not idle" in_range $((part[1] + part[2] + part[3])) \
 	$((90 * 1000000 * (SEC - FROM))) $((103 * 1000000 * (SEC - FROM)))

@@ -14,19 +14,28 @@ zoned_dev() {
 	[ "$(cat "/sys/block/$1/queue/zoned")" = host-managed ] || skip_all "no zoned null_blk"
 }
 
-# fill FILE FIRST_KIB KIB [SYNC]: buffered writes of 64 KiB, started to be written or synced
+# fill FILE FIRST_KIB KIB: buffered writes of 64 KiB, and fsync
 fill() {
 	python3 - "$@" <<'EOF'
-import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
+import os, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
 first, size = int(sys.argv[2]) << 10, int(sys.argv[3]) << 10
 for at in range(first, first + size, 65536):
     os.pwrite(fd, at.to_bytes(8, 'little') * 8192, at)
-if sys.argv[4:]:
-    os.fsync(fd)
-elif libc.sync_file_range(fd, ctypes.c_longlong(first), ctypes.c_longlong(size), 2):
-    raise OSError(ctypes.get_errno(), 'sync_file_range')
+os.fsync(fd)
+EOF
+}
+
+# fill_held FILE KIB: the same data from the start, directly: 64 KiB, and all the rest, which is held
+fill_held() {
+	python3 - "$@" <<'EOF'
+import mmap, os, sys
+fd, size = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT), int(sys.argv[2]) << 10
+data = mmap.mmap(-1, size)
+for at in range(0, size, 65536):
+    data[at:at + 65536] = at.to_bytes(8, 'little') * 8192
+os.pwritev(fd, [memoryview(data)[:65536]], 0)
+os.pwritev(fd, [memoryview(data)[65536:]], 65536)
 EOF
 }
 
@@ -62,13 +71,13 @@ EOF
 
 # begin: the limited group starts to write its part of a zone, which takes seconds
 begin() {
-	in_fn a fill "$DEV" 0 1024 &
+	in_fn a fill_held "$DEV" 1024 &
 	FIRST=$!
 	held
 }
 
 # Another group writes what follows in the zone.
-other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 sync && wait "$FIRST" && whole "$DEV" 2048; }
+other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 && wait "$FIRST" && whole "$DEV" 2048; }
 
 # A group without limits writes the next sectors directly. A write to another zone shows it
 # first that it has none: from then on it would take no lock.
@@ -80,7 +89,7 @@ other_direct() {
 
 # The limit goes while writes wait; the next ones do not overtake those.
 limit_goes() {
-	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 sync &&
+	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 &&
 		wait "$FIRST" && whole "$DEV" 2048
 }
 
@@ -175,7 +184,7 @@ EOF
 plan 10
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
-sysctl -qw vm.dirty_background_bytes=$MiB vm.dirty_writeback_centisecs=50
+sysctl -qw vm.dirty_writeback_centisecs=50
 group a b
 zoned_dev nb0 0
 cap a "$DEV" wbps=$RATE

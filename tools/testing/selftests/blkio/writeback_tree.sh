@@ -1,0 +1,262 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Buffered writes on v2, with the memory controller and without: groups have the rate of
+# their limit, evenly, also below a common limit and in each other's files; those beside
+# them wait for nothing, and nobody gets more by many groups, or by having saved up.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+SEC=12
+CHILDREN=(a b c d e f g h)
+
+# fresh: ext4 on DEV, nothing dirty
+fresh() {
+	! mountpoint -q "$MNT" || umount "$MNT"
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+}
+
+# limited TEXT: caps of 1, 2 and 3 MiB/s, each group in a file of its own: 8 points
+limited() {
+	local i
+	fresh
+	caps "$DEV"
+	rates "$1" $((64 * KiB)) 3000
+	for i in 1 2 3; do cap "g$i" "$DEV" wbps=max; done
+}
+
+# one_file: three groups without limits write 64 KiB in turns, fsync() by the first
+one_file() {
+	local i at=()
+	: >"$MNT/shared"
+	sync
+	# pages have owners once there is a limit
+	for i in 1 2 3; do at[i]=$(counted "g$i"); done
+	for ((i = 0; i < 96; i++)); do
+		in_group g$((i % 3 + 1)) dd if=/dev/zero of="$MNT/shared" bs=64k count=1 seek=$i conv=notrunc status=none
+	done
+	in_group g1 sync "$MNT/shared"
+	for i in 1 2 3; do
+		check "one file, group $i pays for its part" within $(($(counted "g$i") - at[i])) $((32 * 64 * KiB)) 10000
+	done
+}
+
+# appended FILE COUNT: the longest of so many appends with fsync(), ms; 50 ms apart
+appended() {
+	python3 - "$1" "$2" <<'EOF'
+import os, sys, time
+fd, most = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 0
+for _ in range(int(sys.argv[2])):
+    begin = time.monotonic()
+    os.write(fd, bytes(1))
+    os.fsync(fd)
+    most = max(most, time.monotonic() - begin)
+    time.sleep(.05)
+print(round(most * 1000))
+EOF
+}
+
+# beside: others' appends to a file of their own and to that of a limited writer
+beside() {
+	local alone most
+	: >"$MNT/writer"
+	alone=$(in_group g2 bash -c "$(declare -f appended); appended '$MNT/own' 20")
+	cap g1 "$DEV" wbps=$((512 * KiB)) wiops=100
+	START=0
+	load g1 writer -f "$MNT/writer" -b -o w -s 1M -t 8 -L 64M
+	sleep 2
+	most=$(in_group g2 bash -c "$(declare -f appended); appended '$MNT/own' 40")
+	check "beside a limited writer: an append and fsync(), ms" in_range "$most" 0 $((2 * alone + 1))
+	most=$(in_group g2 bash -c "$(declare -f appended); appended '$MNT/writer' 20")
+	check "in the file of a limited writer: an append and fsync(), ms" in_range "$most" 0 200
+	wait_loads
+	cap g1 "$DEV" wbps=max wiops=max
+}
+
+# beside_dirty [LIMIT]: 64 MiB of g1 are dirty, and get a limit; others write 10 MiB: ms
+beside_dirty() {
+	local begin
+	sync
+	in_group g1 dd if=/dev/zero of="$MNT/backlog" bs=1M count=64 conv=notrunc status=none
+	[ -z "${1:-}" ] || cap g1 "$DEV" wbps="$1"
+	begin=$(now_ms)
+	in_group g2 dd if=/dev/zero of="$MNT/other" bs=1M count=10 conv=notrunc,fsync status=none
+	echo $(($(now_ms) - begin))
+}
+
+# backlog: a limit is set while much is dirty, which costs nothing
+backlog() {
+	local begin alone
+	beside_dirty
+	alone=$(beside_dirty)
+	check "a limit set on dirty pages: others' 10 MiB, ms" in_range "$(beside_dirty $MiB)" 0 $((alone * 12 / 10 + 1))
+	begin=$(now_ms)
+	sync
+	check "a limit set on dirty pages: sync, ms" in_range $(($(now_ms) - begin)) 0 2000
+	begin=$(now_ms)
+	in_group g1 dd if=/dev/zero of="$MNT/direct" bs=4k count=1 oflag=direct status=none
+	check "a limit set on dirty pages: the group's next write, ms" in_range $(($(now_ms) - begin)) 0 1100
+	cap g1 "$DEV" wbps=max
+}
+
+# most_pages SECONDS: the most that are dirty or being written meanwhile
+most_pages() {
+	local most=0 nr i
+	for ((i = 0; i < $1 * 20; i++)); do
+		nr=$(pages)
+		((nr <= most)) || most=$nr
+		sleep 0.05
+	done
+	echo "$most"
+}
+
+# together: eight groups below one limit
+together() {
+	local child at most least="" sum=0 limit=$((2 * MiB))
+	for child in "${CHILDREN[@]}"; do : >"$MNT/$child"; done
+	sync
+	cap P "$DEV" wbps=$limit
+	at=$(counted P)
+	start_soon
+	for child in "${CHILDREN[@]}"; do
+		load "P/$child" "$child" -f "$MNT/$child" -b -o w -s 64k -t $SEC -L 100M
+	done
+	most=$(most_pages $SEC)
+	wait_loads
+	sync
+	check "below one limit: no more than its window is dirty, pages" in_range "$most" 1 $((limit * 5 / 4 / 4096))
+	for child in "${CHILDREN[@]}"; do
+		((sum += $(val "$child" bytes)))
+		least=$(printf '%s\n' ${least:+"$least"} "$(val "$child" bytes)" | sort -n | head -n 1)
+	done
+	check "below one limit: the disk gets it, and metadata" in_range $(($(counted P) - at)) $sum $((sum + MiB))
+	check "below one limit: write() sees it" in_range $sum $((limit * (SEC - 1))) $((limit * (SEC + 1) + limit / 4))
+	check "below one limit: even parts" in_range "$least" $((sum * 9 / 80)) $((sum / 8))
+}
+
+# failing FILE SECONDS KEEP: writes from nowhere, which fail after they have been paid; then all at once
+failing() {
+	python3 - "$1" "$2" <<'EOF'
+import ctypes, os, sys, time
+libc, fd = ctypes.CDLL(None), os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+end = time.monotonic() + float(sys.argv[2])
+at = 0
+while time.monotonic() < end:
+    libc.pwrite(fd, ctypes.c_void_p(4096), ctypes.c_size_t(1 << 18), ctypes.c_longlong(0))
+    os.pwrite(fd, bytes(1), at << 12)
+    at += 1
+    time.sleep(.01)
+time.sleep(max(end + .1 - time.monotonic(), 0))
+for i in range(64):
+    os.pwrite(fd, bytes(1 << 16), i << 16)
+    os.fdatasync(fd)
+    if time.monotonic() > end + 1:
+        break
+EOF
+}
+
+# saved_up: nobody keeps what was paid and not dirtied, in however many groups
+saved_up() {
+	local child at limit=$((2 * MiB)) begin
+	for child in "${CHILDREN[@]}"; do
+		in_group "P/$child" bash -c "$(declare -f failing); failing '$MNT/$child' 10" &
+		loads+=($!)
+	done
+	sleep 10.05
+	at=$(counted P) begin=$(now_ms)
+	wait_loads
+	check "saved up by eight groups" in_range $(($(counted P) - at)) $((limit / 4)) \
+		$((limit * ($(now_ms) - begin) / 1000 + limit + limit / 16))
+	cap P "$DEV" wbps=max
+}
+
+# flipped: who may set limits of its own below one gets nothing by setting them again and again
+flipped() {
+	local at pid i limit=$MiB
+	cap P "$DEV" wbps=$limit
+	truncate -s 64M "$MNT/mapped"
+	sync
+	at=$(counted P)
+	in_group P/a timeout 8 python3 - "$MNT/mapped" <<'EOF' &
+import mmap, os, sys
+pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 64 << 20)
+for at in range(0, 64 << 20, 4096):
+    pages[at] = 1
+EOF
+	pid=$!
+	for ((i = 0; i < 80; i++)); do
+		sleep 0.05
+		cap P/a "$DEV" wbps=$((64 * MiB))
+		sleep 0.05
+		cap P/a "$DEV" wbps=max
+	done
+	wait $pid || true
+	check "a limit of its own set again and again" in_range $(($(counted P) - at)) $((limit * 7)) $((limit * 10))
+	cap P "$DEV" wbps=max
+}
+
+# compressed: what reaches the disk are other pages, of the same group, and held by its limit
+compressed() {
+	local at begin limit=$((512 * KiB))
+	umount "$MNT"
+	make_fs btrfs "$DEV" -q -f
+	mount -o remount,compress-force=zlib "$MNT"
+	cap P "$DEV" wbps=$limit
+	at=$(counted P) begin=$(now_ms)
+	in_group P/a python3 - "$MNT/file" <<'EOF'
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(8):
+    os.write(fd, (os.urandom(32768) + bytes(32768)) * 16)
+    os.fsync(fd)
+EOF
+	check "btrfs, compressed: at the limit, bytes and ms" in_range $(($(counted P) - at)) $((3 * MiB)) \
+		$((limit * ($(now_ms) - begin) / 1000 + limit + MiB))
+	cap P "$DEV" wbps=max
+}
+
+# in_line: a group that asks for little, beside others below the limit that owe to the disk below
+in_line() {
+	local below
+	null_dev belowline size=400 memory_backed=1
+	below=$DEV
+	dm_dev line "0 600000 linear $below 0"
+	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
+	cap P "$below" wbps=$((512 * KiB))
+	truncate -s 1M "$MNT/own"
+	: >"$MNT/a"
+	: >"$MNT/b"
+	sync
+	START=0
+	load P/a a -f "$MNT/a" -b -o w -s 64k -t 12 -L 64M
+	load P/b b -f "$MNT/b" -b -o w -s 64k -t 12 -L 64M
+	sleep 2
+	load P/c own -f "$MNT/own" -o w -s 4k -T 0.25 -t 8 -L 1M
+	wait_loads
+	check "beside others that owe below: little is written when asked for" in_range "$(val own ios)" 3 33
+	check "beside others that owe below: and soon, ms" in_range $(($(val own max_ns) / 1000000)) 0 2100
+	umount "$MNT"
+}
+
+plan 33
+null_dev nb0 size=800 mbps=200 memory_backed=1
+mount_cgroup v2
+group g1 g2 g3
+limited "no memory controller"
+umount_cgroup
+mount_cgroup v2
+echo +memory >"$CG/cgroup.subtree_control"
+group g1 g2 g3 P
+echo "+io +memory" >"$CG/P/cgroup.subtree_control"
+group "${CHILDREN[@]/#/P\/}"
+limited "memory controller"
+one_file
+beside
+backlog
+together
+saved_up
+flipped
+compressed
+umount "$MNT"
+in_line
