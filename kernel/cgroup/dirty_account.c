@@ -58,21 +58,6 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 	beyond = -dirty_unpaid(flow) - most;
 	if (beyond > 0)
 		atomic64_sub(beyond, &flow->paid);
-	flow->left = min(flow->left, -dirty_unpaid(flow));
-}
-
-/**
- * dirty_fade - lose what was paid in advance and not needed since the last time
- * @flow:	the flow
- *
- * Many groups below one limit could save up a little each.  Comes once a second.
- */
-void dirty_fade(struct dirty_flow *flow)
-{
-	guard(spinlock_irqsave)(&flow->lock);
-	if (flow->left > 0)
-		atomic64_sub(min(flow->left, max(-dirty_unpaid(flow), 0)), &flow->paid);
-	flow->left = -dirty_unpaid(flow);
 }
 
 /**

@@ -189,30 +189,55 @@ static void dirty_forget_hints(void)
 	synchronize_rcu();
 }
 
+static bool dirty_flow_is_below(const struct dirty_flow *flow, struct cgroup_subsys_state *css)
+{
+	return cgroup_is_descendant(flow->css->cgroup, css->cgroup);
+}
+
 /**
  * dirty_flow_sum - the pages of a group and of all groups below it
  * @css:	the group
- * @bdi:	where they are dirty
+ * @own:	a flow of one of them, on the backing device in question
  *
  * Context: RCU read side.  Looks at all flows.
  * Return: the sums.
  */
-struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css,
-				const struct backing_dev_info *bdi)
+struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
 	struct dirty_sum sum = { .css = css };
 	struct dirty_flow *flow;
 	int i;
 
 	hash_for_each_rcu(dirty_flows, i, flow, node) {
-		if (flow->bdi != bdi || !cgroup_is_descendant(flow->css->cgroup, css->cgroup))
+		if (flow->bdi != own->bdi || !dirty_flow_is_below(flow, css))
 			continue;
 		sum.dirty += max(dirty_flow_dirty(flow), 0);
 		sum.writing += max(dirty_flow_writing(flow), 0);
 		sum.written += atomic_long_read(&flow->written);
-		sum.saved += max(-dirty_unpaid(flow), 0) >> PAGE_SHIFT;
+		if (flow != own)
+			sum.saved += max(-dirty_unpaid(flow), 0) >> PAGE_SHIFT;
 	}
 	return sum;
+}
+
+/**
+ * dirty_flow_forfeit - others lose what they have paid and not dirtied
+ * @css:	a group, which loses it with all groups below it
+ * @own:	a flow of one of them, which keeps it
+ *
+ * Many groups below one limit could each save up a little, or keep others waiting by that.
+ * Who has only just paid pays again.
+ *
+ * Context: RCU read side.  Looks at all flows.
+ */
+void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own)
+{
+	struct dirty_flow *flow;
+	int i;
+
+	hash_for_each_rcu(dirty_flows, i, flow, node)
+		if (flow->bdi == own->bdi && flow != own && dirty_flow_is_below(flow, css))
+			dirty_forfeit(flow, 0);
 }
 
 static bool dirty_flow_is_used(struct dirty_flow *flow)
@@ -233,7 +258,6 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
 		if (dirty_flow_is_used(flow)) {
 			flow->idle_since = jiffies;
-			dirty_fade(flow);
 		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
 			   css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);

@@ -17,9 +17,8 @@
 /*
  * Lock order: i_pages and whatever a filesystem holds when it dirties a page, then
  * the lock of the flows, a leaf.  flow->lock is another leaf, also below the locks that
- * the controller calls dirty_owner_use() under, and below the lock of the flows.  What it
- * calls dirty_owner_enable() under comes before its mutex; its operations are called with
- * none of these held.
+ * the controller calls dirty_owner_use() under.  What it calls dirty_owner_enable() under
+ * comes before its mutex; its operations are called with none of these held.
  *
  * Invariants:
  *
@@ -84,7 +83,6 @@ struct dirty_flow {
 	spinlock_t		lock;
 	atomic64_t		paid;		/* bytes ever */
 	s64			used;		/* bytes ever */
-	s64			left;		/* bytes paid and not dirtied, the least lately */
 	unsigned int		since;		/* of its limits */
 
 	/* what dirty_window.c has seen of written, and of the dirty limit: lock */
@@ -122,7 +120,7 @@ struct dirty_sum {
 	long			dirty;
 	long			writing;
 	long			written;	/* ever */
-	long			saved;		/* paid and not dirtied */
+	long			saved;		/* paid and not dirtied, by others */
 };
 
 /* What this CPU found last, O5; an empty flow if nothing. */
@@ -140,7 +138,8 @@ struct dirty_flow *dirty_flow_load(u32 id);
 struct dirty_flow *dirty_flow_peek(const struct cgroup_subsys_state *css,
 				   const struct backing_dev_info *bdi);
 struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css,
-				const struct backing_dev_info *bdi);
+				const struct dirty_flow *own);
+void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own);
 bool dirty_is_data(struct inode *inode);
 
 /**
@@ -214,7 +213,6 @@ static inline s64 dirty_unpaid(const struct dirty_flow *flow)
 /* dirty_account.c */
 void dirty_begin(struct dirty_flow *flow, unsigned int since);
 void dirty_forfeit(struct dirty_flow *flow, s64 most);
-void dirty_fade(struct dirty_flow *flow);
 int dirty_pay(struct dirty_flow *flow, s64 bytes, enum dirty_how how);
 
 /* dirty_window.c */
@@ -224,7 +222,7 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate);
 long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate);
 size_t dirty_chunk_of(long window);
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
-		   const struct dirty_rate *rate, struct dirty_sum *sum);
+		   const struct dirty_rate *rate, bool paying, struct dirty_sum *sum);
 void dirty_sleep(s64 ns);
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate);
 

@@ -74,6 +74,7 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
 	struct dirty_rate rate;
 	struct dirty_sum sum;
+	size_t part;
 	bool full;
 	s64 need;
 	int ret;
@@ -82,7 +83,9 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 		rate = dirty_look(flow, mapping);
 		if (!rate.limited)
 			return len;
-		full = dirty_is_full(flow, mapping, &rate, &sum);
+		part = flags & DIRTY_WHOLE ? len : min(len, READ_ONCE(flow->chunk));
+		full = dirty_is_full(flow, mapping, &rate,
+				     dirty_unpaid(flow) + (s64)part > 0, &sum);
 		if (!full && !rate.owed_ns)
 			break;
 		if (flags & DIRTY_NOWAIT)
@@ -99,11 +102,9 @@ static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mappin
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
 		dirty_owner_ops->line_up_below(flow->css);
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
-	if (!(flags & DIRTY_WHOLE))
-		len = min(len, READ_ONCE(flow->chunk));
-	need = max_t(s64, dirty_unpaid(flow) + (s64)len, 0);
+	need = max_t(s64, dirty_unpaid(flow) + (s64)part, 0);
 	ret = need || rate.owes ? dirty_pay(flow, need, how) : 0;
-	return ret ?: len;
+	return ret ?: part;
 }
 
 /* Below an overlay it is another file that gets the pages. */
@@ -177,7 +178,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 
 	if (!rate.limited)
 		return 0;
-	full = dirty_is_full(flow, mapping, &rate, &sum);
+	full = dirty_is_full(flow, mapping, &rate, true, &sum);
 	unpaid = dirty_unpaid(flow);
 	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns && !rate.owes))
 		return 0;
@@ -259,7 +260,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	if (unpaid > 0)
 		dirty_pay(flow, unpaid, DIRTY_OWE);
 	rate = dirty_look(flow, NULL);
-	full = rate.limited && dirty_is_full(flow, NULL, &rate, &sum);
+	full = rate.limited && dirty_is_full(flow, NULL, &rate, true, &sum);
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {

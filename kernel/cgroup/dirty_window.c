@@ -30,8 +30,9 @@
 #define DIRTY_LEARNT_PART	2
 /* A window is at most this part of the dirty limit. */
 #define DIRTY_LIMIT_PART	8
-/* Parts of the window that are dirty before writeback begins, and in a write. */
+/* The part of a window that is dirty before writeback begins. */
 #define DIRTY_KICK_PART		4
+/* The part of a second's worth that a write() is divided into. */
 #define DIRTY_CHUNK_PART	8
 /* A task that waits for the window goes on when this part of it is free. */
 #define DIRTY_REFILL_PART	16
@@ -74,10 +75,11 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 	flow->learnt_at = now;
 }
 
-/* In pages. */
+/* In pages: with the part of a write() that goes beyond it, a second's worth. */
 static long dirty_window_of(u64 bps)
 {
-	return min_t(u64, max_t(u64, bps, DIRTY_LEAST_WINDOW) >> PAGE_SHIFT, LONG_MAX);
+	bps = max_t(u64, bps - bps / DIRTY_CHUNK_PART, DIRTY_LEAST_WINDOW);
+	return min_t(u64, bps >> PAGE_SHIFT, LONG_MAX);
 }
 
 /**
@@ -110,7 +112,8 @@ long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
  */
 size_t dirty_chunk_of(long window)
 {
-	long nr = clamp_t(long, window / DIRTY_CHUNK_PART, 1, SZ_1G >> PAGE_SHIFT);
+	/* the window is what is left of a second's worth without one */
+	long nr = clamp_t(long, window / (DIRTY_CHUNK_PART - 1), 1, SZ_1G >> PAGE_SHIFT);
 
 	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
 }
@@ -128,18 +131,12 @@ static struct dirty_sum dirty_own_sum(struct dirty_flow *flow)
 static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate,
 			  const struct dirty_sum *sum, long window)
 {
-	long pages = sum->dirty + sum->writing;
-
+	if (sum->dirty + sum->writing < window)
+		return false;
 	/* see dirty_wait_for_window() */
-	if (pages >= window && READ_ONCE(flow->stuck_at) == sum->written)
-		return rate->measured;
-	return pages + sum->saved >= window;
+	return rate->measured || READ_ONCE(flow->stuck_at) != sum->written;
 }
 
-/*
- * All groups below a limit have about a second's worth of it together.  What they have paid
- * and not dirtied counts: they could dirty it at once.
- */
 /* On the default hierarchy a flow may have pages in inodes of several flushers. */
 static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
@@ -160,7 +157,7 @@ static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, b
 
 /*
  * All groups below a limit have about a second's worth of it together.  What they have paid
- * and not dirtied counts: they could dirty it at once.
+ * and not dirtied they could dirty at once: they keep it only if there is room.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
@@ -175,8 +172,10 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		bps = dirty_owner_ops->bps(css, flow->bdi);
 		if (!bps)
 			continue;
-		*sum = dirty_flow_sum(css, flow->bdi);
 		window = dirty_window_of(bps);
+		*sum = dirty_flow_sum(css, flow);
+		if (sum->dirty + sum->writing + sum->saved >= window)
+			dirty_flow_forfeit(css, flow);
 		full = dirty_is_over(flow, rate, sum, window);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)
 			dirty_kick(flow, NULL, full);
@@ -189,6 +188,7 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
  * @flow:	the flow
  * @mapping:	what is about to be dirtied, or NULL
  * @rate:	as of now
+ * @paying:	not all that is about to be dirtied has been paid
  * @sum:	becomes what is full: the flow, or all below a limit
  *
  * If there are many pages some are written.
@@ -197,7 +197,7 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
  * Return: true if so.
  */
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
-		   const struct dirty_rate *rate, struct dirty_sum *sum)
+		   const struct dirty_rate *rate, bool paying, struct dirty_sum *sum)
 {
 	long window = dirty_window(flow, rate);
 	bool full;
@@ -207,7 +207,7 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 	full = dirty_is_over(flow, rate, sum, window);
 	if (full || sum->dirty >= window / DIRTY_KICK_PART)
 		dirty_kick(flow, mapping, full);
-	return full || (rate->shared && dirty_is_full_above(flow, rate, sum));
+	return full || (rate->shared && paying && dirty_is_full_above(flow, rate, sum));
 }
 
 /**
@@ -243,14 +243,14 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 
 	/* pairs with dirty_flow_less() */
 	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
-	if (dirty_is_full(flow, NULL, rate, &before))
+	if (dirty_is_full(flow, NULL, rate, true, &before))
 		dirty_sleep(DIRTY_WAIT_NS);
 	finish_wait(&flow->wait, &wait);
 	if (before.css == flow->css)
 		after = dirty_own_sum(flow);
 	else
 		scoped_guard(rcu)
-			after = dirty_flow_sum(before.css, flow->bdi);
+			after = dirty_flow_sum(before.css, flow);
 	if (!after.writing && after.written == before.written)
 		WRITE_ONCE(flow->stuck_at, after.written);
 }

@@ -152,17 +152,19 @@ class Attack:
         for pid, (task, _) in list(self.tasks.items()):
             if task.group == group:
                 os.kill(pid, signal.SIGKILL)
+        limits = self.plan.limits.get(group, {})
+        # I/O that has been submitted is waited for: as much as dio_huge has outstanding
+        wait_s = 10 + 16 * MIB / min([rate for key, rate in limits.items() if key == 'wbps'], default=MIB)
         with contextlib.suppress(WorldError):
-            wait_for(lambda: not self.hierarchy.members(group), 10, 'killed tasks')
+            wait_for(lambda: not self.hierarchy.members(group), wait_s, 'killed tasks')
         killed = [task for task, _ in self.tasks.values() if task.group == group]
         if self.hierarchy.members(group):
-            self.notes.append(f'{group}: its killed tasks have not ended after 10 s')
+            self.faults.append(f'{group}: its killed tasks have not ended after {wait_s:.0f} s')
             return
         self.reap(killed_group=group)
         self.hierarchy.remove(group)
         now = time.monotonic_ns()
         self.ids[group].append(self.hierarchy.make(group))
-        limits = self.plan.limits.get(group, {})
         for key in limits:
             self.history[group, key].append((now, None))
         if limits:

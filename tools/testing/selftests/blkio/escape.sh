@@ -182,13 +182,17 @@ EOF
 	in_range "$(val own bytes)" $((10 * RATE * 9 / 20)) $((10 * RATE + BURST))
 }
 
-# owing: a looks for a file where nothing is in the page cache: reads that pass, a debt of seconds
+# owing: a writes four pages and has them written in as many I/Os, which pass: a debt of seconds
 owing() {
-	mkdir -p "$MNT/tree/1/2"
 	mount_fresh
-	echo 3 >/proc/sys/vm/drop_caches
-	cap a "$DEV" riops=1
-	in_group a stat "$MNT/tree/1/2" >"$TMP/stat" &
+	cap a "$DEV" wiops=1
+	in_group a python3 - "$MNT/f" <<'EOF' &
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for i in range(4):
+    os.pwrite(fd, bytes(4096), i << 20)
+os.fsync(fd)
+EOF
 	OWING=$!
 	sleep 0.1
 	in_range "$(debt_usec a)" 1000000 8000000
@@ -282,7 +286,7 @@ check "v2: who writes another group's file cannot spend its rate" spend
 check "v2: who waits for others' pages lines up where both are bound" lines_up
 check "v2: a debt is shown, and ends" shown
 check "v2: a debt does not stop readahead of another disk" reads_ahead
-for group in a b; do cap $group "$DEV" wbps=max riops=max; done
+for group in a b; do cap $group "$DEV" wbps=max wiops=max; done
 umount_cgroup
 mount_cgroup v1
 group a b

@@ -134,7 +134,7 @@ others_file() {
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
 	cap g1 "$below" wbps=$((256 * KiB))
 	: >"$MNT/log"
-	in_group g1 dd if=/dev/zero of="$MNT/log" bs=4k count=512 conv=notrunc status=none &
+	in_group g1 dd if=/dev/zero of="$MNT/log" bs=2M count=1 conv=notrunc status=none &
 	writer=$!
 	sleep 3
 	for ((i = 0; i < 20; i++)); do

@@ -101,13 +101,13 @@ one_write() {
 	cap slow "$DEV" wbps=max
 }
 
-# stores FILE: ms for 60 pages through a mapping; a task pays for them on its way to user space
+# stores FILE: ms for 50 pages through a mapping; a task pays for them on its way to user space
 stores() {
 	python3 - "$1" <<'EOF'
 import mmap, os, sys, time
-pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 60 * 4096)
+pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 50 * 4096)
 begin = time.monotonic()
-for i in range(60):
+for i in range(50):
     pages[i * 4096] = 1
 print(int((time.monotonic() - begin) * 1000))
 EOF
@@ -119,7 +119,7 @@ mapped() {
 	cap slow "$DEV" wbps=$MiB
 	sleep 1
 	ms=$(as slow stores "$MNT/mapped")
-	check "240 KiB through a mapping: as long as the limit says, less the burst, ms" in_range "$ms" 140 300
+	check "200 KiB through a mapping: as long as the limit says, less the burst, ms" in_range "$ms" 110 260
 	cap slow "$DEV" wbps=max
 }
 
