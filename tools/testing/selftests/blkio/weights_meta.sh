@@ -69,7 +69,7 @@ flood() {
 	in_group reader blkio_load -f "$DEV" -s 4k -n 1 >"$TMP/after.json"
 }
 
-plan 8
+plan 6
 serial_dev 0 200 $READ_NS
 make_files
 mount_cgroup v2
@@ -99,40 +99,3 @@ make_files
 beside flood
 ahead=$(sed -n 's/.* ahead=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/share")
 check "no scheduler: nothing is sent ahead" equal "$ahead" 0
-
-# scattered: pages of the reader, each of which is an I/O
-scattered() {
-	in_group reader python3 -c '
-import os, sys
-fd = os.open(sys.argv[1], os.O_WRONLY)
-for i in range(64):
-    os.pwrite(fd, bytes(4096), i << 20)
-os._exit(0)' "$DEV"
-}
-
-# synced GROUP: ms for an fsync of the disk by the group
-synced() {
-	local begin
-	begin=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
-	in_group "$1" sync "$DEV"
-	echo $(($(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) - begin))
-}
-
-# a page of a group with little weight may be what somebody else waits for
-umount "$MNT"
-weight reader 10
-# the last to close a disk writes it back
-exec 7<>"$DEV"
-start_soon
-for name in other third; do
-	load $name $name -f "$DEV" -s 4k -p rand -d 32 -t 8 -i 0.5
-done
-until_ns $((START + 1000000000))
-scattered
-others=$(synced third)
-scattered
-own=$(synced reader)
-wait_loads
-exec 7>&-
-check "another group's fsync does not wait for the share of the owner, ms" in_range "$others" 1 200
-check "its own fsync waits for it, ms" in_range "$own" $((others * 3)) 8000
