@@ -166,6 +166,11 @@ load() {
 	loads+=($!)
 }
 
+# wbytes GROUP: bytes it has written to DEV, v2
+wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+# debt_usec GROUP: how long until it has repaid what it owes to DEV, v2
+debt_usec() { sed -n "s/^$(devno "$DEV") .*debt_usec=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+
 # in_group GROUP COMMAND...
 in_group() {
 	(

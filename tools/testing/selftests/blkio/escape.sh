@@ -11,9 +11,6 @@ RATE=$MiB
 # a burst of 62.5 ms, and what may be owed
 BURST=$((64 * KiB)) OWED=$RATE
 
-wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
-debt_usec() { sed -n "s/^$(devno "$DEV") .*debt_usec=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
-
 # bounded MEASURED_GROUP COMMAND...: what the group is charged for in that time
 bounded() {
 	local group=$1 from begin bytes took_ms

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Swap on v2: a page that is swapped out is written as its group's, whoever needs the memory.
+# It is never held. The group owes a second of its limit at most for what others swap out;
+# the rest is charged to the group of the task that asks for it.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_writeback.sh"
+
+RATE=$MiB
+# a burst of 62.5 ms, and what may be owed
+BURST=$((64 * KiB)) OWED=$RATE
+OUT=$((16 * MiB))	# what a task asks to be swapped out
+
+# owner GROUP: a task that has 32 MiB, and touches no page of it again; returns when it has them
+owner() {
+	local i
+	in_group "$1" python3 - "$TMP/ready" <<'EOF' &
+import sys, time
+pages = bytearray(32 << 20)
+for i in range(0, len(pages), 4096):
+    pages[i] = i >> 12 & 255
+open(sys.argv[1], 'w').close()
+time.sleep(1000)
+EOF
+	OWNER=$!
+	for ((i = 0; i < 300; i++)); do
+		[ ! -e "$TMP/ready" ] || break
+		sleep 0.1
+	done
+	rm "$TMP/ready"
+}
+
+# owner_ends GROUP
+owner_ends() {
+	echo 1 >"$CG/$1/cgroup.kill"
+	wait "$OWNER" || true
+}
+
+# reclaim ASKER GROUP: a task of ASKER has OUT bytes of GROUP swapped out; prints for how many ms it waits
+reclaim() {
+	local begin
+	begin=$(now_ms)
+	in_group "$1" python3 -c '
+import sys
+try:
+    open(sys.argv[1], "w").write(sys.argv[2])
+except BlockingIOError:
+    pass        # not all of it could be
+' "$CG/$2/memory.reclaim" $OUT || return 1
+	echo $(($(now_ms) - begin))
+}
+
+# swapped ASKER GROUP: sets BY_GROUP and BY_ASKER, bytes charged, TOOK_MS, and
+# DEBT_USEC of GROUP
+swapped() {
+	local from_group from_asker
+	owner "$2"
+	from_group=$(wbytes "$2") from_asker=$(wbytes "$1")
+	TOOK_MS=$(reclaim "$1" "$2") || return 1
+	DEBT_USEC=$(debt_usec "$2")
+	sync
+	BY_GROUP=$(($(wbytes "$2") - from_group)) BY_ASKER=$(($(wbytes "$1") - from_asker))
+	echo "charged to the owner $BY_GROUP, to the one who asks $BY_ASKER bytes, who waits for $TOOK_MS ms"
+	# the rest of what is reclaimed are pages of the program
+	in_range $((BY_GROUP + BY_ASKER)) $((OUT * 3 / 4)) $((OUT * 5 / 4))
+}
+
+# The limit binds the owner, and who asks is outside of it.
+from_outside() {
+	swapped b a || return 1
+	in_range "$BY_GROUP" $((OWED * 3 / 4)) $((OWED + BURST)) || return 1
+	in_range "$TOOK_MS" 0 100 || return 1
+	in_range "$DEBT_USEC" 500000 1100000
+}
+
+# The limit binds both: what both write, the one who asks waits for.
+from_inside() {
+	swapped P/b P/a || return 1
+	equal "$BY_ASKER" 0 || return 1
+	in_range "$TOOK_MS" $((BY_GROUP * 1000 / RATE * 9 / 10)) $((BY_GROUP * 1000 / RATE + 100))
+}
+
+# A limit of the owner's and one of both: the owner owes a second, the one who asks the rest.
+from_beside() {
+	cap P/a "$DEV" wbps=$((RATE / 4))
+	swapped P/b P/a || return 1
+	in_range "$BY_GROUP" $((OWED / 4 * 3 / 4)) $((TOOK_MS * RATE / 4 / 1000 + OWED / 4 + BURST)) || return 1
+	in_range "$TOOK_MS" $((BY_ASKER / (RATE / 1000) * 9 / 10)) $(((BY_GROUP + BY_ASKER) / (RATE / 1000) + 100)) || return 1
+	cap P/a "$DEV" wbps=max
+}
+
+# What the kernel wants swapped out of a group without limits is nobody's debt.
+unlimited() {
+	swapped a b || return 1
+	equal "$BY_ASKER" 0 || return 1
+	in_range "$TOOK_MS" 0 100
+}
+
+plan 4
+null_dev nb0 size=300 mbps=400 memory_backed=1
+mount_cgroup v2
+mkswap "$DEV" >/dev/null
+swapon "$DEV"
+undo+=("swapoff $DEV")
+echo +memory >"$CG/cgroup.subtree_control"
+group a b P P/a P/b
+echo "+io +memory" >"$CG/P/cgroup.subtree_control"
+cap a "$DEV" wbps=$RATE
+check "swapped out by a task outside of the limit" from_outside
+owner_ends a
+cap a "$DEV" wbps=max
+check "swapped out without a limit" unlimited
+owner_ends b
+cap P "$DEV" wbps=$RATE
+check "swapped out by a task below the same limit" from_inside
+owner_ends P/a
+check "swapped out by a task below one of the limits" from_beside
+owner_ends P/a
