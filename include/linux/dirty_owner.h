@@ -19,9 +19,11 @@
 struct address_space;
 struct backing_dev_info;
 struct cgroup_subsys_state;
+struct dirty_flow;
 struct file;
 struct folio;
 struct iov_iter;
+struct kiocb;
 struct page;
 
 /**
@@ -77,16 +79,14 @@ struct dirty_owner_ops {
 	bool (*settle_later)(struct backing_dev_info *bdi);
 };
 
-/* dirty_owner_admit(): must not sleep; all or nothing */
-#define DIRTY_NOWAIT	1U
-#define DIRTY_WHOLE	2U
-
 /* A part of what a task writes in one call; all zero at first. */
 struct dirty_part {
 	bool		begun;
 	size_t		len;		/* bytes of the part that is being written */
 	size_t		rest;		/* bytes after it */
 	ssize_t		done;		/* bytes written before it */
+	struct dirty_flow *flow;	/* what may dirty pages, NULL if it may have any number */
+	size_t		promised;	/* bytes of pages that it has not dirtied yet */
 };
 
 #ifdef CONFIG_CGROUP_DIRTY_OWNER
@@ -114,11 +114,11 @@ void __dirty_owner_removed(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
 		       unsigned int flags);
-ssize_t __dirty_owner_admit(struct file *file, size_t len, unsigned int flags);
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos);
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret);
+ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -141,12 +141,6 @@ static inline int __dirty_owner_pace(struct address_space *mapping,
 	return 0;
 }
 
-static inline ssize_t __dirty_owner_admit(struct file *file, size_t len,
-					  unsigned int flags)
-{
-	return len;
-}
-
 static inline ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf,
 					      size_t count, loff_t *pos)
 {
@@ -158,6 +152,11 @@ static inline bool __dirty_owner_part(struct dirty_part *part, struct file *file
 				      ssize_t *ret)
 {
 	return false;
+}
+
+static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return 0;
 }
 
 #define DIRTY_OWNER_ON	false
@@ -266,25 +265,10 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 		__dirty_owner_migrated(dst, src);
 }
 
-/**
- * dirty_owner_admit - wait until a task may write to a file
- * @file:	the file
- * @len:	bytes that it wants to write
- * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
- *
- * Context: sleeps for as long as the limits of the task's group demand it: no locks held.
- * Return: bytes that it may write now, at most @len; -EAGAIN if it would have to sleep and
- *	   must not, -EINTR if it is killed.
- */
-static inline ssize_t dirty_owner_admit(struct file *file, size_t len, unsigned int flags)
-{
-	return DIRTY_OWNER_ON && len ? __dirty_owner_admit(file, len, flags) : len;
-}
-
 ssize_t vfs_write(struct file *file, const char __user *buf, size_t count, loff_t *pos);
 
 /**
- * dirty_owner_vfs_write - vfs_write() in parts, each of them after dirty_owner_admit()
+ * dirty_owner_vfs_write - vfs_write() in parts, between which the task waits for its limits
  * @file:	the file
  * @buf:	what to write
  * @count:	bytes
@@ -322,6 +306,19 @@ static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
 		return __dirty_owner_part(part, file, iter, flags, ret);
 	return first;
 }
+
+/**
+ * dirty_owner_write_iter - ->write_iter() in parts, between which the task waits for its limits
+ * @iocb:	the write; of a regular file after kiocb_start_write(), unless IOCB_NOWAIT
+ * @iter:	what to write
+ *
+ * Context: as ->write_iter(), no other locks held.
+ * Return: as ->write_iter(); fewer bytes, or -EAGAIN, if it would have to wait and must not;
+ *	   -EINTR if the task is killed.
+ */
+#define dirty_owner_write_iter(iocb, iter)					\
+	(DIRTY_OWNER_ON ? __dirty_owner_write_iter(iocb, iter) :		\
+			  (iocb)->ki_filp->f_op->write_iter(iocb, iter))
 
 /**
  * dirty_owner_pace - make a task that dirties pages as slow as its group's writes

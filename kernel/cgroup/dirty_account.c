@@ -8,6 +8,11 @@
  *	paid		by its tasks before they dirtied pages, or by writes as a debt
  *	used		writes that have been covered by that
  *
+ * and at the moment:
+ *
+ *	promised	what tasks have been let dirty, and have not dirtied yet
+ *	claimed		what tasks are about to pay, and wait for
+ *
  * What is dirtied and not paid is paid by the next task that dirties pages.  What is paid
  * and not used covers the next writes, whoever starts them.
  *
@@ -55,24 +60,35 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 	s64 beyond;
 
 	guard(spinlock_irqsave)(&flow->lock);
-	beyond = -dirty_unpaid(flow) - most;
+	beyond = flow->claimed - dirty_due(flow) - most;
 	if (beyond > 0)
 		atomic64_sub(beyond, &flow->paid);
 }
 
 /**
- * dirty_pay - pay for pages that are dirty, or are about to be
+ * dirty_pay - pay for pages that are dirty, or promised
  * @flow:	the flow
- * @bytes:	how many
  * @how:	what to do if the limits say no
+ * @owes:	also wait for what the group owes there
+ *
+ * For those that no other task is about to pay.
  *
  * Context: may sleep if @how says so.
  * Return: 0, -EAGAIN or -EINTR.
  */
-int dirty_pay(struct dirty_flow *flow, s64 bytes, enum dirty_how how)
+int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes)
 {
-	s64 paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes, how);
+	s64 bytes, paid = 0;
 
+	scoped_guard(spinlock_irqsave, &flow->lock) {
+		bytes = how == DIRTY_OWE ? dirty_unpaid(flow) : dirty_due(flow);
+		bytes = max(bytes - flow->claimed, 0);
+		flow->claimed += bytes;
+	}
+	if (bytes || owes)
+		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes, how);
+	guard(spinlock_irqsave)(&flow->lock);
+	flow->claimed -= bytes;
 	if (paid < 0)
 		return paid;
 	atomic64_add(paid, &flow->paid);

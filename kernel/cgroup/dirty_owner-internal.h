@@ -11,6 +11,8 @@
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
+#include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -37,6 +39,10 @@
  *  O5	A hint is what somebody found in a table within the grace period before.  Those
  *	of a flow go a grace period after it has left the table, and only after another
  *	one can nobody find it.
+ *  O6	A task that is let dirty pages has a part in current->dirty_part and in the
+ *	flow's promises, from before it pays until it has dirtied them or given up, and
+ *	is one of flow->users so long.  It may wait for locks meanwhile: what is promised
+ *	counts as dirty for those who ask for more.
  */
 
 /* What a word can name; 0 is nobody. */
@@ -81,7 +87,9 @@ struct dirty_flow {
 
 	/* dirty_account.c: changes under the lock, but for what pays */
 	spinlock_t		lock;
+	atomic64_t		promised;	/* bytes, O6 */
 	atomic64_t		paid;		/* bytes ever */
+	s64			claimed;	/* bytes that tasks are about to pay */
 	s64			used;		/* bytes ever */
 	unsigned int		since;		/* of its limits */
 
@@ -120,7 +128,9 @@ struct dirty_sum {
 	long			dirty;
 	long			writing;
 	long			written;	/* ever */
+	long			promised;	/* of one flow */
 	long			saved;		/* paid and not dirtied, by others */
+	bool			crowded;	/* that, and the other pages, are enough */
 };
 
 /* What this CPU found last, O5; an empty flow if nothing. */
@@ -210,10 +220,43 @@ static inline s64 dirty_unpaid(const struct dirty_flow *flow)
 	       atomic64_read(&flow->paid);
 }
 
+/* As above, and what is promised. */
+static inline s64 dirty_due(const struct dirty_flow *flow)
+{
+	return dirty_unpaid(flow) + atomic64_read(&flow->promised);
+}
+
+/**
+ * dirty_redeem - a task has dirtied pages: as many are promised no more
+ * @flow:	theirs
+ * @nr:		how many
+ */
+static __always_inline void dirty_redeem(struct dirty_flow *flow, long nr)
+{
+	struct dirty_part *part = current->dirty_part;
+	s64 bytes;
+
+	if (likely(!part || part->flow != flow))
+		return;
+	bytes = min((size_t)nr << PAGE_SHIFT, part->promised);
+	part->promised -= bytes;
+	atomic64_sub(bytes, &flow->promised);
+}
+
 /* dirty_account.c */
 void dirty_begin(struct dirty_flow *flow, unsigned int since);
 void dirty_forfeit(struct dirty_flow *flow, s64 most);
-int dirty_pay(struct dirty_flow *flow, s64 bytes, enum dirty_how how);
+int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes);
+
+/* dirty_pace.c */
+/* dirty_admit(): must not sleep; DIRTY_WHOLE_BYTES go at once */
+#define DIRTY_NOWAIT	1U
+#define DIRTY_WHOLE	2U
+/* So long a write() that appends is not divided. */
+#define DIRTY_WHOLE_BYTES	((size_t)SZ_1M)
+ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
+		    unsigned int flags);
+void dirty_admitted(struct dirty_part *part);
 
 /* dirty_window.c */
 /* One wait; then all is looked at again. */
@@ -222,7 +265,20 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate);
 long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate);
 size_t dirty_chunk_of(long window);
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
-		   const struct dirty_rate *rate, bool paying, struct dirty_sum *sum);
+		   const struct dirty_rate *rate, const struct dirty_part *part,
+		   struct dirty_sum *sum);
+bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate);
+void dirty_flow_wake(struct dirty_flow *flow);
+
+/* Pages of a flow are dirty no more, or written, or promised no more. */
+static __always_inline void dirty_flow_less(struct dirty_flow *flow)
+{
+	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_window.c */
+	smp_mb__after_atomic();
+	if (unlikely(waitqueue_active(&flow->wait))) /* after the barrier above */
+		dirty_flow_wake(flow);
+}
+
 void dirty_sleep(s64 ns);
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate);
 

@@ -27,21 +27,6 @@ struct dirty_run {
 	long			nr;
 };
 
-static noinline void dirty_flow_wake(struct dirty_flow *flow)
-{
-	if (dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
-		wake_up(&flow->wait);
-}
-
-/* Pages of a flow are dirty no more, or written. */
-static __always_inline void dirty_flow_less(struct dirty_flow *flow)
-{
-	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_window.c */
-	smp_mb__after_atomic();
-	if (unlikely(waitqueue_active(&flow->wait))) /* after the barrier above */
-		dirty_flow_wake(flow);
-}
-
 enum dirty_change {
 	DIRTY_DROP,
 	DIRTY_SEND,
@@ -119,8 +104,10 @@ static __always_inline void dirty_own(struct dirty_words *w, long nr,
 
 	for (long i = 0; i < nr; i++)
 		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
-	if (owned)
-		atomic_long_add(owned, &flow->dirtied);
+	if (!owned)
+		return;
+	atomic_long_add(owned, &flow->dirtied);
+	dirty_redeem(flow, owned);
 }
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)

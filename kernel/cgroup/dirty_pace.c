@@ -2,8 +2,8 @@
 /*
  * Pacing: a group pays for the writes of its pages when its tasks dirty them.
  *
- * There a task can wait and make nobody else wait: dirty_owner_admit() asks before any
- * lock is taken, and lets a long write() go in parts.  The writes themselves are not held
+ * There a task can wait and make nobody else wait: dirty_admit() asks before any lock is
+ * taken, and lets a long write() go in parts.  The writes themselves are not held
  * by the group's limits.  They were paid, or are charged as a debt: what tasks dirtied in
  * other ways, through a mapping for example.  See dirty_account.c for who pays what.
  *
@@ -67,44 +67,95 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 	return rate;
 }
 
-/* Wait until some of @len bytes may be dirtied, and pay for them. */
-static ssize_t dirty_admit(struct dirty_flow *flow, struct address_space *mapping,
-			   size_t len, unsigned int flags)
+static void dirty_promise(struct dirty_part *part, size_t bytes)
 {
-	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
-	struct dirty_rate rate;
+	part->promised = bytes;
+	atomic64_add(bytes, &part->flow->promised);
+}
+
+/* Keep what has been dirtied meanwhile and @keep bytes. */
+static void dirty_unpromise(struct dirty_part *part, size_t keep)
+{
+	if (part->promised <= keep)
+		return;
+	atomic64_sub(part->promised - keep, &part->flow->promised);
+	part->promised = keep;
+}
+
+/* Wait for a while: for the window of pages, or what is owed to devices below. */
+static int dirty_wait(struct dirty_flow *flow, const struct dirty_rate *rate,
+		      unsigned int flags)
+{
+	if (flags & DIRTY_NOWAIT)
+		return -EAGAIN;
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (rate->owed_ns) {
+		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
+		dirty_sleep(min_t(u64, rate->owed_ns, DIRTY_WAIT_NS));
+	} else {
+		dirty_wait_for_window(flow, rate);
+	}
+	return 0;
+}
+
+/* How many of @len bytes go at once? */
+static size_t dirty_part_of(struct dirty_flow *flow, size_t len, unsigned int flags)
+{
+	size_t most = READ_ONCE(flow->chunk);
+
+	return min(len, flags & DIRTY_WHOLE ? max(most, DIRTY_WHOLE_BYTES) : most);
+}
+
+/* Promise as many of @len bytes as there is room for. */
+static int dirty_find_room(struct dirty_part *part, struct address_space *mapping, size_t len,
+			   unsigned int flags, struct dirty_rate *rate)
+{
+	struct dirty_flow *flow = part->flow;
 	struct dirty_sum sum;
-	size_t part;
-	bool full;
-	s64 need;
 	int ret;
 
 	for (;;) {
-		rate = dirty_look(flow, mapping);
-		if (!rate.limited)
-			return len;
-		part = flags & DIRTY_WHOLE ? len : min(len, READ_ONCE(flow->chunk));
-		full = dirty_is_full(flow, mapping, &rate,
-				     dirty_unpaid(flow) + (s64)part > 0, &sum);
-		if (!full && !rate.owed_ns)
+		*rate = dirty_look(flow, mapping);
+		if (!rate->limited)
+			return 0;
+		dirty_promise(part, dirty_part_of(flow, len, flags));
+		if (!dirty_is_full(flow, mapping, rate, part, &sum) && !rate->owed_ns)
 			break;
-		if (flags & DIRTY_NOWAIT)
-			return -EAGAIN;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		if (full) {
-			dirty_wait_for_window(flow, &rate);
-		} else {
-			__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
-			dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
-		}
+		dirty_unpromise(part, 0);
+		ret = dirty_wait(flow, rate, flags);
+		if (ret)
+			return ret;
 	}
+	if (sum.crowded && !(flags & DIRTY_WHOLE))
+		dirty_unpromise(part, PAGE_SIZE);
+	return 0;
+}
+
+/* Wait until some of @len bytes may be dirtied, and pay for them. */
+static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space *mapping,
+				   size_t len, unsigned int flags)
+{
+	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
+	struct dirty_flow *flow = part->flow;
+	struct dirty_rate rate;
+	int ret;
+
+	ret = dirty_find_room(part, mapping, len, flags, &rate);
+	if (ret || !rate.limited)
+		return ret ?: len;
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
 		dirty_owner_ops->line_up_below(flow->css);
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
-	need = max_t(s64, dirty_unpaid(flow) + (s64)part, 0);
-	ret = need || rate.owes ? dirty_pay(flow, need, how) : 0;
-	return ret ?: part;
+	ret = dirty_pay(flow, how, rate.owes);
+	if (ret) {
+		dirty_unpromise(part, 0);
+		return ret;
+	}
+	/* others may have been promised pages while this task waited */
+	if (rate.shared && !(flags & DIRTY_WHOLE) && dirty_is_crowded(flow, &rate))
+		dirty_unpromise(part, PAGE_SIZE);
+	return part->promised;
 }
 
 /* Below an overlay it is another file that gets the pages. */
@@ -115,46 +166,103 @@ static struct inode *dirty_inode_of(struct file *file)
 	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
 }
 
-/* May a task dirty more without a look, as a moment ago? */
-static bool dirty_is_free(struct dirty_flow *flow, size_t len)
+/* Does what was seen a moment ago still say enough? */
+static bool dirty_is_fresh(struct dirty_flow *flow)
 {
-	if (time_after(jiffies, READ_ONCE(flow->looked_at)) ||
-	    atomic_long_read(&flow->dirtied) >= READ_ONCE(flow->free_to))
-		return false;
-	if (!READ_ONCE(flow->limited))
-		return true;
-	return !READ_ONCE(flow->owes) && len <= READ_ONCE(flow->chunk) &&
-	       dirty_unpaid(flow) + (s64)len <= 0 &&
-	       dirty_flow_pages(flow) + PFN_UP(len) < READ_ONCE(flow->refill);
+	return !time_after(jiffies, READ_ONCE(flow->looked_at)) &&
+	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
-ssize_t __dirty_owner_admit(struct file *file, size_t len, unsigned int flags)
+/* Is all paid that is dirty or promised, and is there room? */
+static bool dirty_is_well(struct dirty_flow *flow)
+{
+	s64 promised = atomic64_read(&flow->promised);
+
+	return !READ_ONCE(flow->owes) && dirty_unpaid(flow) + promised <= 0 &&
+	       dirty_flow_pages(flow) + PFN_UP(promised) < READ_ONCE(flow->refill);
+}
+
+/* May a task dirty @len bytes at once, and are they paid?  They are promised. */
+static bool dirty_is_free(struct dirty_part *part, size_t len)
+{
+	if (!dirty_is_fresh(part->flow) || len > READ_ONCE(part->flow->chunk))
+		return false;
+	dirty_promise(part, len);
+	if (dirty_is_well(part->flow))
+		return true;
+	dirty_unpromise(part, 0);
+	return false;
+}
+
+/* The flow that the current task would dirty pages of, which stays, O3; NULL for none. */
+static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_dev_info *bdi)
 {
 	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
-	struct inode *inode;
-	ssize_t ret;
 
-	if ((file->f_flags & O_DIRECT) || !(file->f_mode & FMODE_WRITE))
+	guard(rcu)();
+	css = dirty_css_of_current();
+	if (!css || !dirty_is_data(inode))
+		return NULL;
+	flow = dirty_flow_of(css, bdi);
+	if (!flow || (dirty_is_fresh(flow) && !READ_ONCE(flow->limited)))
+		return NULL;
+	atomic_inc(&flow->users);
+	return flow;
+}
+
+/**
+ * dirty_admit - wait until a task may write to a file
+ * @part:	all zero; dirty_admitted() is to follow
+ * @file:	the file
+ * @len:	bytes that it wants to write
+ * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
+ *
+ * Context: sleeps for as long as the limits of the task's group demand it: no locks held.
+ * Return: bytes that it may write now, at most @len; -EAGAIN if it would have to sleep and
+ *	   must not, -EINTR if it is killed.
+ */
+ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
+		    unsigned int flags)
+{
+	struct inode *inode;
+	ssize_t ret = len;
+
+	if (!len || (file->f_flags & O_DIRECT) || !(file->f_mode & FMODE_WRITE) ||
+	    current->dirty_part)
 		return len;
-	scoped_guard(rcu) {
-		css = dirty_css_of_current();
-		if (!css)
-			return len;
-		inode = dirty_inode_of(file);
-		if (!dirty_is_data(inode))
-			return len;
-		flow = dirty_flow_of(css, inode_to_bdi(inode));
-		if (!flow || dirty_is_free(flow, len))
-			return len;
-		/* it stays, O3 */
-		atomic_inc(&flow->users);
-	}
+	inode = dirty_inode_of(file);
+	part->flow = dirty_flow_to_ask(inode, inode_to_bdi(inode));
+	if (!part->flow)
+		return len;
 	if (file->f_flags & O_APPEND)
 		flags |= DIRTY_WHOLE;
-	ret = dirty_admit(flow, inode->i_mapping, len, flags);
-	atomic_dec(&flow->users);
+	if (!dirty_is_free(part, len))
+		ret = dirty_admit_limited(part, inode->i_mapping, len, flags);
+	if (part->promised)
+		current->dirty_part = part;
+	else
+		dirty_admitted(part);
 	return ret;
+}
+
+/**
+ * dirty_admitted - a task has written what it was let write, or not
+ * @part:	of dirty_admit()
+ *
+ * Context: that of the task.
+ */
+void dirty_admitted(struct dirty_part *part)
+{
+	struct dirty_flow *flow = part->flow;
+
+	if (!flow)
+		return;
+	current->dirty_part = NULL;
+	dirty_unpromise(part, 0);
+	dirty_flow_less(flow);
+	part->flow = NULL;
+	atomic_dec(&flow->users);
 }
 
 /* Tasks that others wait for, and those of io_uring, have to go on. */
@@ -166,21 +274,21 @@ static bool dirty_may_wait(void)
 /*
  * A task has dirtied pages that nobody has paid for, and may hold locks.  It pays on its way
  * to user space; here only if it comes again before that, as in a long call that does not ask
- * dirty_owner_admit().
+ * dirty_admit().
  */
 static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
 {
 	struct dirty_rate rate = dirty_look(flow, mapping);
 	struct dirty_sum sum;
-	s64 unpaid, owed_ns;
 	bool full, later;
+	s64 owed_ns;
 
 	if (!rate.limited)
 		return 0;
-	full = dirty_is_full(flow, mapping, &rate, true, &sum);
-	unpaid = dirty_unpaid(flow);
-	if (!dirty_may_wait() || (unpaid <= 0 && !full && !rate.owed_ns && !rate.owes))
+	full = dirty_is_full(flow, mapping, &rate, NULL, &sum);
+	if (!dirty_may_wait() ||
+	    (dirty_due(flow) <= 0 && !full && !rate.owed_ns && !rate.owes))
 		return 0;
 	if (flags & BDP_ASYNC)
 		return -EAGAIN;
@@ -189,8 +297,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
 		return 0;
-	if (unpaid > 0)
-		dirty_pay(flow, unpaid, DIRTY_OWE);
+	dirty_pay(flow, DIRTY_OWE, false);
 	if (full)
 		dirty_wait_for_window(flow, &rate);
 	for (;;) {
@@ -210,21 +317,16 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
 		       unsigned int flags)
 {
-	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
 	int ret;
 
-	scoped_guard(rcu) {
-		css = dirty_css_of_current();
-		if (!css || !dirty_is_data(mapping->host))
-			return 0;
-		flow = dirty_flow_of(css, bdi);
-		if (!flow || dirty_is_free(flow, 0))
-			return 0;
-		/* it stays, O3 */
-		atomic_inc(&flow->users);
-	}
-	ret = dirty_pace(flow, mapping, flags);
+	/* what it dirties has been promised */
+	if (current->dirty_part)
+		return 0;
+	flow = dirty_flow_to_ask(mapping->host, bdi);
+	if (!flow)
+		return 0;
+	ret = dirty_is_fresh(flow) && dirty_is_well(flow) ? 0 : dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
 	return ret;
 }
@@ -245,7 +347,6 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
 	struct dirty_sum sum;
-	s64 unpaid;
 	bool full;
 
 	if (!DIRTY_OWNER_ON)
@@ -256,11 +357,9 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 			return false;
 		atomic_inc(&flow->users);
 	}
-	unpaid = dirty_unpaid(flow);
-	if (unpaid > 0)
-		dirty_pay(flow, unpaid, DIRTY_OWE);
+	dirty_pay(flow, DIRTY_OWE, false);
 	rate = dirty_look(flow, NULL);
-	full = rate.limited && dirty_is_full(flow, NULL, &rate, true, &sum);
+	full = rate.limited && dirty_is_full(flow, NULL, &rate, NULL, &sum);
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {

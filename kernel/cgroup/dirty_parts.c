@@ -3,51 +3,102 @@
  * Long writes in parts: between two of them a task waits for its group's limits, and
  * holds no lock of the file.
  */
-#include <linux/dirty_owner.h>
 #include <linux/fs.h>
 #include <linux/uio.h>
+
+#include "dirty_owner-internal.h"
 
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos)
 {
-	ssize_t part, ret, done = 0;
+	struct dirty_part part = { };
+	ssize_t len, ret, done = 0;
 
 	if (count > MAX_RW_COUNT)
 		return vfs_write(file, buf, count, pos);
 	do {
-		part = dirty_owner_admit(file, count - done, 0);
-		ret = part < 0 ? part : vfs_write(file, buf + done, part, pos);
+		len = dirty_admit(&part, file, count - done, 0);
+		ret = len < 0 ? len : vfs_write(file, buf + done, len, pos);
+		dirty_admitted(&part);
 		done += max(ret, 0);
-	} while (part > 0 && ret == part && done < count);
+	} while (len > 0 && ret == len && done < count);
 	return done ?: ret;
 }
 
-static unsigned int dirty_flags(__kernel_rwf_t flags)
+/* Truncates the iterator to the next part; returns its length, or an error. */
+static ssize_t dirty_part_begin(struct dirty_part *part, struct file *file,
+				struct iov_iter *iter, unsigned int flags)
 {
-	return (flags & RWF_NOWAIT ? DIRTY_NOWAIT : 0) |
-	       (flags & (RWF_APPEND | RWF_ATOMIC) ? DIRTY_WHOLE : 0);
+	ssize_t len;
+
+	part->rest = iov_iter_count(iter);
+	len = dirty_admit(part, file, part->rest, flags);
+	if (len < 0)
+		return len;
+	iov_iter_truncate(iter, len);
+	part->len = len;
+	part->rest -= len;
+	return len;
+}
+
+/* @last is what became of a part.  Returns true if another one is to follow. */
+static bool dirty_part_end(struct dirty_part *part, struct iov_iter *iter, ssize_t last)
+{
+	dirty_admitted(part);
+	iov_iter_reexpand(iter, iov_iter_count(iter) + part->rest);
+	part->done += max(last, 0);
+	return last == part->len && part->rest;
 }
 
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret)
 {
-	ssize_t last = *ret, len;
+	ssize_t last = *ret;
 
-	if (part->len) {
-		iov_iter_reexpand(iter, iov_iter_count(iter) + part->rest);
-		part->done += max(last, 0);
-		*ret = part->done ?: last;
-		if (last != part->len || !part->rest)
-			return false;
+	if (!part->len || dirty_part_end(part, iter, last)) {
+		last = dirty_part_begin(part, file, iter,
+					(flags & RWF_NOWAIT ? DIRTY_NOWAIT : 0) |
+					(flags & RWF_APPEND ? DIRTY_WHOLE : 0));
+		if (last >= 0)
+			return true;
 	}
-	part->rest = iov_iter_count(iter);
-	len = dirty_owner_admit(file, part->rest, dirty_flags(flags));
-	if (len < 0) {
-		*ret = part->done ?: len;
-		return false;
-	}
-	iov_iter_truncate(iter, len);
-	part->len = len;
-	part->rest -= len;
-	return true;
+	*ret = part->done ?: last;
+	return false;
+}
+
+/* A task that waits for its group's limits stops nobody who freezes the filesystem. */
+static ssize_t dirty_part_begin_thawed(struct dirty_part *part, struct kiocb *iocb,
+				       struct iov_iter *iter)
+{
+	unsigned int flags = iocb->ki_flags & IOCB_APPEND ? DIRTY_WHOLE : 0;
+	bool regular = S_ISREG(file_inode(iocb->ki_filp)->i_mode);
+	ssize_t len;
+
+	len = dirty_part_begin(part, iocb->ki_filp, iter, flags | DIRTY_NOWAIT);
+	if (len != -EAGAIN || (iocb->ki_flags & IOCB_NOWAIT))
+		return len;
+	if (regular)
+		kiocb_end_write(iocb);
+	len = dirty_part_begin(part, iocb->ki_filp, iter, flags);
+	if (regular)
+		kiocb_start_write(iocb);
+	return len;
+}
+
+ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct file *file = iocb->ki_filp;
+	struct dirty_part part = { };
+	ssize_t ret;
+
+	/* it may have ended before this returns, and the iterator be gone */
+	if (iocb->ki_flags & IOCB_DIRECT)
+		return file->f_op->write_iter(iocb, iter);
+	do {
+		ret = dirty_part_begin_thawed(&part, iocb, iter);
+		if (ret < 0)
+			break;
+		ret = file->f_op->write_iter(iocb, iter);
+	} while (dirty_part_end(&part, iter, ret));
+	return part.done ?: ret;
 }

@@ -118,23 +118,35 @@ size_t dirty_chunk_of(long window)
 	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
 }
 
-static struct dirty_sum dirty_own_sum(struct dirty_flow *flow)
+/* But for what @part, if any, has been promised. */
+static struct dirty_sum dirty_own_sum(struct dirty_flow *flow, const struct dirty_part *part)
 {
+	s64 promised = atomic64_read(&flow->promised) - (part ? part->promised : 0);
+
 	return (struct dirty_sum){
 		.css = flow->css,
 		.dirty = max(dirty_flow_dirty(flow), 0),
 		.writing = max(dirty_flow_writing(flow), 0),
 		.written = atomic_long_read(&flow->written),
+		.promised = max(promised, 0) >> PAGE_SHIFT,
 	};
 }
 
 static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate,
 			  const struct dirty_sum *sum, long window)
 {
-	if (sum->dirty + sum->writing < window)
+	if (sum->dirty + sum->writing + sum->promised < window)
 		return false;
 	/* see dirty_wait_for_window() */
 	return rate->measured || READ_ONCE(flow->stuck_at) != sum->written;
+}
+
+static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
+{
+	if (!wb_has_dirty_io(wb) || (!again && test_bit(WB_start_owned, &wb->state)))
+		return;
+	set_bit(WB_start_owned, &wb->state);
+	wb_start_background_writeback(wb);
 }
 
 /* On the default hierarchy a flow may have pages in inodes of several flushers. */
@@ -146,24 +158,40 @@ static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, b
 	if (mapping && !all) {
 		wb = unlocked_inode_to_wb_begin(mapping->host, &cookie);
 		if (wb)
-			wb_start_owned_writeback(wb, false);
+			dirty_start_writeback(wb, false);
 		unlocked_inode_to_wb_end(mapping->host, &cookie);
 		return;
 	}
 	guard(rcu)();
 	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
-		wb_start_owned_writeback(wb, all);
+		dirty_start_writeback(wb, all);
+}
+
+/* What all groups below a limit of @bps have; what they have saved up they may lose. */
+static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
+					struct cgroup_subsys_state *css, long window)
+{
+	struct dirty_sum sum = dirty_flow_sum(css, flow);
+
+	if (sum.dirty + sum.writing + sum.saved < window)
+		return sum;
+	dirty_flow_forfeit(css, flow);
+	sum = dirty_flow_sum(css, flow);
+	sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
+	return sum;
 }
 
 /*
  * All groups below a limit have about a second's worth of it together.  What they have paid
- * and not dirtied they could dirty at once: they keep it only if there is room.
+ * and not dirtied they could dirty at once: they keep it only if there is room.  What tasks
+ * have been promised and have paid they keep, and others go on page by page: they cannot
+ * know when those tasks get the locks that they wait for.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
 {
 	struct cgroup_subsys_state *css;
-	bool full = false;
+	bool full = false, crowded = false;
 	long window;
 	u64 bps;
 
@@ -173,14 +201,29 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		if (!bps)
 			continue;
 		window = dirty_window_of(bps);
-		*sum = dirty_flow_sum(css, flow);
-		if (sum->dirty + sum->writing + sum->saved >= window)
-			dirty_flow_forfeit(css, flow);
+		*sum = dirty_sum_above(flow, css, window);
+		crowded |= sum->crowded;
 		full = dirty_is_over(flow, rate, sum, window);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)
 			dirty_kick(flow, NULL, full);
 	}
+	sum->crowded = crowded;
 	return full;
+}
+
+/**
+ * dirty_is_crowded - have others below the same limits been promised all that there is?
+ * @flow:	the flow
+ * @rate:	as of now
+ *
+ * Context: may not sleep; no spinlock held.
+ * Return: true if so.
+ */
+bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate)
+{
+	struct dirty_sum sum = { };
+
+	return dirty_is_full_above(flow, rate, &sum) || sum.crowded;
 }
 
 /**
@@ -188,7 +231,7 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
  * @flow:	the flow
  * @mapping:	what is about to be dirtied, or NULL
  * @rate:	as of now
- * @paying:	not all that is about to be dirtied has been paid
+ * @part:	what is about to be dirtied and has been promised, or NULL
  * @sum:	becomes what is full: the flow, or all below a limit
  *
  * If there are many pages some are written.
@@ -197,17 +240,32 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
  * Return: true if so.
  */
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
-		   const struct dirty_rate *rate, bool paying, struct dirty_sum *sum)
+		   const struct dirty_rate *rate, const struct dirty_part *part,
+		   struct dirty_sum *sum)
 {
-	long window = dirty_window(flow, rate);
+	long window = dirty_window(flow, rate), promised;
 	bool full;
 
-	*sum = dirty_own_sum(flow);
+	*sum = dirty_own_sum(flow, part);
+	promised = sum->promised;
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
 	full = dirty_is_over(flow, rate, sum, window);
 	if (full || sum->dirty >= window / DIRTY_KICK_PART)
 		dirty_kick(flow, mapping, full);
-	return full || (rate->shared && paying && dirty_is_full_above(flow, rate, sum));
+	if (full || !rate->shared || (part && part->promised && dirty_due(flow) <= 0))
+		return full;
+	/* in a crowd one task of a group goes on */
+	return dirty_is_full_above(flow, rate, sum) || (sum->crowded && part && promised);
+}
+
+/**
+ * dirty_flow_wake - see dirty_flow_less()
+ * @flow:	a flow where tasks wait
+ */
+noinline void dirty_flow_wake(struct dirty_flow *flow)
+{
+	if (dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
+		wake_up(&flow->wait);
 }
 
 /**
@@ -238,19 +296,21 @@ void dirty_sleep(s64 ns)
  */
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
+	const struct dirty_part none = { };
 	struct dirty_sum before, after;
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
 	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
-	if (dirty_is_full(flow, NULL, rate, true, &before))
+	if (dirty_is_full(flow, NULL, rate, &none, &before))
 		dirty_sleep(DIRTY_WAIT_NS);
 	finish_wait(&flow->wait, &wait);
 	if (before.css == flow->css)
-		after = dirty_own_sum(flow);
+		after = dirty_own_sum(flow, NULL);
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && after.written == before.written)
+	if (!after.writing && !after.promised && !before.crowded &&
+	    after.written == before.written)
 		WRITE_ONCE(flow->stuck_at, after.written);
 }
