@@ -60,7 +60,7 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 	s64 beyond;
 
 	guard(spinlock_irqsave)(&flow->lock);
-	beyond = flow->claimed - dirty_due(flow) - most;
+	beyond = -dirty_due(flow) - most;
 	if (beyond > 0)
 		atomic64_sub(beyond, &flow->paid);
 }
@@ -81,14 +81,13 @@ int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes)
 	s64 bytes, paid = 0;
 
 	scoped_guard(spinlock_irqsave, &flow->lock) {
-		bytes = how == DIRTY_OWE ? dirty_unpaid(flow) : dirty_due(flow);
-		bytes = max(bytes - flow->claimed, 0);
-		flow->claimed += bytes;
+		bytes = max(dirty_due(flow), 0);
+		atomic64_add(bytes, &flow->claimed);
 	}
 	if (bytes || owes)
 		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes, how);
 	guard(spinlock_irqsave)(&flow->lock);
-	flow->claimed -= bytes;
+	atomic64_sub(bytes, &flow->claimed);
 	if (paid < 0)
 		return paid;
 	atomic64_add(paid, &flow->paid);

@@ -87,6 +87,8 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->bdi = bdi_get(bdi);
 	flow->idle_since = jiffies;
 	flow->chunk = DIRTY_CHUNK_ANY;
+	/* limits that there are hold from the first page on */
+	flow->since = dirty_owner_ops->rate(css, bdi).since;
 	flow->stuck_at = -1;
 	spin_lock_init(&flow->lock);
 	init_waitqueue_head(&flow->wait);
@@ -151,11 +153,16 @@ struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
  */
 struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 {
-	struct cgroup_subsys_state *css = dirty_css_of_current();
+	struct backing_dev_info *bdi = inode_to_bdi(inode);
+	struct dirty_flow *flow = dirty_flow_promised(bdi);
+	struct cgroup_subsys_state *css;
 
-	if (!css || !dirty_is_data(inode))
+	if (!dirty_is_data(inode))
 		return NULL;
-	return dirty_flow_of(css, inode_to_bdi(inode));
+	if (flow)
+		return flow;
+	css = dirty_css_of_current();
+	return css ? dirty_flow_of(css, bdi) : NULL;
 }
 
 /**

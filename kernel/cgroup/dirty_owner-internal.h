@@ -89,7 +89,7 @@ struct dirty_flow {
 	spinlock_t		lock;
 	atomic64_t		promised;	/* bytes, O6 */
 	atomic64_t		paid;		/* bytes ever */
-	s64			claimed;	/* bytes that tasks are about to pay */
+	atomic64_t		claimed;	/* bytes that tasks are about to pay */
 	s64			used;		/* bytes ever */
 	unsigned int		since;		/* of its limits */
 
@@ -220,10 +220,19 @@ static inline s64 dirty_unpaid(const struct dirty_flow *flow)
 	       atomic64_read(&flow->paid);
 }
 
-/* As above, and what is promised. */
+/* Bytes that are dirty or promised, and that nobody has paid or is about to pay. */
 static inline s64 dirty_due(const struct dirty_flow *flow)
 {
-	return dirty_unpaid(flow) + atomic64_read(&flow->promised);
+	return dirty_unpaid(flow) + atomic64_read(&flow->promised) -
+	       atomic64_read(&flow->claimed);
+}
+
+/* What a task has been promised is its flow's that it asked, wherever the task is by now. */
+static __always_inline struct dirty_flow *dirty_flow_promised(struct backing_dev_info *bdi)
+{
+	struct dirty_part *part = current->dirty_part;
+
+	return unlikely(part) && part->flow->bdi == bdi ? part->flow : NULL;
 }
 
 /**
@@ -280,7 +289,8 @@ static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 }
 
 void dirty_sleep(s64 ns);
-void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate);
+void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
+			   const struct dirty_part *part);
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;

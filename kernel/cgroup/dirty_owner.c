@@ -124,17 +124,16 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 		dirty_own(w + first, DIV_ROUND_UP(from + len, PAGE_SIZE) - first, flow);
 }
 
-static noinline void dirty_dirtied(struct folio *folio, struct backing_dev_info *bdi)
+static noinline void dirty_dirtied(struct folio *folio)
 {
-	struct cgroup_subsys_state *css = dirty_css_of_current();
 	struct dirty_words *w = dirty_folio_words(folio);
 	long nr = folio_nr_pages(folio);
 	struct dirty_flow *flow;
 
-	if (!css || !w || !dirty_is_data(folio->mapping->host))
+	if (!w)
 		return;
 	guard(rcu)();
-	flow = dirty_flow_of(css, bdi);
+	flow = dirty_flow_of_current(folio->mapping->host);
 	if (!flow)
 		return;
 	dirty_note_mapping(flow, folio->mapping);
@@ -171,14 +170,14 @@ void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
 	struct inode *inode = folio->mapping->host;
 	struct cgroup_subsys_state *css;
 
-	if (unlikely(current->flags & PF_KTHREAD))
-		return dirty_dirtied(folio, bdi);
+	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
+		return dirty_dirtied(folio);
 	/* under the i_pages lock, O3 */
 	css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
 	if (!css->parent)
 		return;
 	if (unlikely(flow->css != css || flow->bdi != bdi || folio_test_large(folio)))
-		return dirty_dirtied(folio, bdi);
+		return dirty_dirtied(folio);
 	if (!S_ISREG(inode->i_mode))
 		return dirty_dirtied_dev(folio, flow);
 	if (dirty_is_file_data(inode))

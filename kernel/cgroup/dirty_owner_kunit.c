@@ -72,10 +72,41 @@ static void dirty_account_forfeits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), (s64)SZ_1M);
 }
 
+/* What is promised is due until it is paid, and is kept for the task when others ask. */
+static void dirty_account_promises(struct kunit *test)
+{
+	struct dirty_words *w = kunit_kcalloc(test, 8, sizeof(*w), GFP_KERNEL);
+	struct dirty_flow *flow = dirty_test_flow(test, 1);
+	struct dirty_part part = { .flow = flow, .promised = 8 << PAGE_SHIFT };
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	atomic64_set(&flow->promised, part.promised);
+	KUNIT_EXPECT_EQ(test, dirty_due(flow), 8LL << PAGE_SHIFT);
+	/* another task pays no more than the rest */
+	atomic64_set(&flow->claimed, 6 << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, dirty_due(flow), 2LL << PAGE_SHIFT);
+	atomic64_set(&flow->claimed, 0);
+	atomic64_set(&flow->paid, 10 << PAGE_SHIFT);
+	dirty_forfeit(flow, 0);
+	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -8LL << PAGE_SHIFT);
+	/* pages that the task dirties are promised no more */
+	current->dirty_part = &part;
+	dirty_own(w, 3, flow);
+	current->dirty_part = NULL;
+	KUNIT_EXPECT_EQ(test, part.promised, (size_t)5 << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&flow->promised), 5LL << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, dirty_due(flow), 0);
+	/* others' pages are not what was promised to it */
+	dirty_own(w + 3, 3, flow);
+	KUNIT_EXPECT_EQ(test, part.promised, (size_t)5 << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, dirty_due(flow), 3LL << PAGE_SHIFT);
+}
+
 static struct kunit_case dirty_cases[] = {
 	KUNIT_CASE(dirty_first_owner),
 	KUNIT_CASE(dirty_account_begins),
 	KUNIT_CASE(dirty_account_forfeits),
+	KUNIT_CASE(dirty_account_promises),
 	{}
 };
 

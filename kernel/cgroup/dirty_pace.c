@@ -83,7 +83,7 @@ static void dirty_unpromise(struct dirty_part *part, size_t keep)
 }
 
 /* Wait for a while: for the window of pages, or what is owed to devices below. */
-static int dirty_wait(struct dirty_flow *flow, const struct dirty_rate *rate,
+static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *rate,
 		      unsigned int flags)
 {
 	if (flags & DIRTY_NOWAIT)
@@ -94,7 +94,7 @@ static int dirty_wait(struct dirty_flow *flow, const struct dirty_rate *rate,
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 		dirty_sleep(min_t(u64, rate->owed_ns, DIRTY_WAIT_NS));
 	} else {
-		dirty_wait_for_window(flow, rate);
+		dirty_wait_for_window(part->flow, rate, part);
 	}
 	return 0;
 }
@@ -123,7 +123,7 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 		if (!dirty_is_full(flow, mapping, rate, part, &sum) && !rate->owed_ns)
 			break;
 		dirty_unpromise(part, 0);
-		ret = dirty_wait(flow, rate, flags);
+		ret = dirty_wait(part, rate, flags);
 		if (ret)
 			return ret;
 	}
@@ -299,7 +299,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		return 0;
 	dirty_pay(flow, DIRTY_OWE, false);
 	if (full)
-		dirty_wait_for_window(flow, &rate);
+		dirty_wait_for_window(flow, &rate, NULL);
 	for (;;) {
 		owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi),
 				rate.owed_ns);
@@ -363,7 +363,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {
-		dirty_wait_for_window(flow, &rate);
+		dirty_wait_for_window(flow, &rate, NULL);
 	} else if (rate.owed_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 		dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
@@ -371,5 +371,6 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 		dirty_owner_ops->line_up_below(flow->css);
 	}
 	atomic_dec(&flow->users);
-	return full || (rate.owed_ns && !fatal_signal_pending(current));
+	/* in a crowd, a page after each wait */
+	return (full && !sum.crowded) || (rate.owed_ns && !fatal_signal_pending(current));
 }

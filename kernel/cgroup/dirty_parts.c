@@ -91,7 +91,6 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 	struct dirty_part part = { };
 	ssize_t ret;
 
-	/* it may have ended before this returns, and the iterator be gone */
 	if (iocb->ki_flags & IOCB_DIRECT)
 		return file->f_op->write_iter(iocb, iter);
 	do {
@@ -99,6 +98,11 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		if (ret < 0)
 			break;
 		ret = file->f_op->write_iter(iocb, iter);
+		/* some files that are no data on disks: it may have ended, and the iterator be gone */
+		if (ret == -EIOCBQUEUED) {
+			dirty_admitted(&part);
+			return ret;
+		}
 	} while (dirty_part_end(&part, iter, ret));
 	return part.done ?: ret;
 }

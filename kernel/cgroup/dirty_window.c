@@ -4,8 +4,9 @@
  *
  * About a second's worth of what its limits let through, and so all groups below a limit
  * together.  The rest of the memory is for others, also where the writes are slower than the
- * limit.  Where no number says how fast a group's writes are, the window is half a second of
- * what they were seen to do.
+ * limit.  What tasks have been let dirty, and have not dirtied yet, counts as dirty.  Where
+ * no number says how fast a group's writes are, the window is half a second of what they
+ * were seen to do.
  *
  * Example: P has wbps=1048576, and 100 groups below it.  When they have 1 MiB dirty in all,
  * whoever writes next waits until the flusher has written some of that, however little of it
@@ -169,15 +170,18 @@ static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, b
 
 /* What all groups below a limit of @bps have; what they have saved up they may lose. */
 static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
-					struct cgroup_subsys_state *css, long window)
+					struct cgroup_subsys_state *css, long promised,
+					long window)
 {
 	struct dirty_sum sum = dirty_flow_sum(css, flow);
 
-	if (sum.dirty + sum.writing + sum.saved < window)
-		return sum;
-	dirty_flow_forfeit(css, flow);
-	sum = dirty_flow_sum(css, flow);
-	sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
+	window -= promised;
+	if (sum.dirty + sum.writing + sum.saved >= window) {
+		dirty_flow_forfeit(css, flow);
+		sum = dirty_flow_sum(css, flow);
+		sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
+	}
+	sum.promised = promised;
 	return sum;
 }
 
@@ -190,9 +194,9 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
 {
+	long window, promised = sum->promised;
 	struct cgroup_subsys_state *css;
 	bool full = false, crowded = false;
-	long window;
 	u64 bps;
 
 	guard(rcu)();
@@ -201,13 +205,13 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		if (!bps)
 			continue;
 		window = dirty_window_of(bps);
-		*sum = dirty_sum_above(flow, css, window);
+		*sum = dirty_sum_above(flow, css, promised, window);
 		crowded |= sum->crowded;
 		full = dirty_is_over(flow, rate, sum, window);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)
 			dirty_kick(flow, NULL, full);
 	}
-	sum->crowded = crowded;
+	sum->crowded = crowded && !full;
 	return full;
 }
 
@@ -243,19 +247,19 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 		   const struct dirty_rate *rate, const struct dirty_part *part,
 		   struct dirty_sum *sum)
 {
-	long window = dirty_window(flow, rate), promised;
-	bool full;
+	long window = dirty_window(flow, rate);
+	bool full, promised;
 
 	*sum = dirty_own_sum(flow, part);
-	promised = sum->promised;
+	promised = sum->promised > 0;
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
 	full = dirty_is_over(flow, rate, sum, window);
 	if (full || sum->dirty >= window / DIRTY_KICK_PART)
 		dirty_kick(flow, mapping, full);
 	if (full || !rate->shared || (part && part->promised && dirty_due(flow) <= 0))
 		return full;
-	/* in a crowd one task of a group goes on */
-	return dirty_is_full_above(flow, rate, sum) || (sum->crowded && part && promised);
+	/* in a crowd one task of a group goes on, see dirty_find_room() */
+	return dirty_is_full_above(flow, rate, sum) || (sum->crowded && (promised || !part));
 }
 
 /**
@@ -287,6 +291,7 @@ void dirty_sleep(s64 ns)
  * dirty_wait_for_window - wait until a flow may have more pages, DIRTY_WAIT_NS at most
  * @flow:	the flow
  * @rate:	as of now
+ * @part:	as in dirty_is_full()
  *
  * If nothing is written meanwhile, nor under writeback, the pages cannot be written: with
  * data=journal ext4 first has to commit them.  Until something is, the group goes on at its
@@ -294,15 +299,15 @@ void dirty_sleep(s64 ns)
  *
  * Context: sleeps, killable.
  */
-void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate)
+void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
+			   const struct dirty_part *part)
 {
-	const struct dirty_part none = { };
 	struct dirty_sum before, after;
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
 	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
-	if (dirty_is_full(flow, NULL, rate, &none, &before))
+	if (dirty_is_full(flow, NULL, rate, part, &before))
 		dirty_sleep(DIRTY_WAIT_NS);
 	finish_wait(&flow->wait, &wait);
 	if (before.css == flow->css)
@@ -310,7 +315,7 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && !after.promised && !before.crowded &&
+	if (!after.writing && !before.crowded && !atomic64_read(&flow->promised) &&
 	    after.written == before.written)
 		WRITE_ONCE(flow->stuck_at, after.written);
 }

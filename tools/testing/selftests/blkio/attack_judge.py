@@ -53,6 +53,7 @@ class Limit:
     window_s: float     # W in seconds of R
     data_only: bool = False     # metadata passes and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
+    mixed: bool = False         # some of it is direct I/O, some is writeback
     dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
     def sees(self, event):
@@ -121,6 +122,19 @@ def left_over(limit, begin):
     return max(sizes, default=0) // (1 if limit.key.endswith('bps') else 4096)
 
 
+def first_units(limit, events):
+    """[the units of the first I/O in a window that begins with each event].
+
+    Where W is for pages, the first direct I/O counts, which is one of those up to the first that was held: pages are not.
+    """
+    firsts, largest = [], 0
+    for event in reversed(events):
+        units = limit.units(event)
+        largest = max(units, largest) if limit.mixed and event.admitted else units
+        firsts.append(largest)
+    return firsts[::-1]
+
+
 def worst_window(limit, rate, events, before=0):
     """(Units by which the worst window is over its bound, its start and end in ns), None without events.
 
@@ -132,10 +146,11 @@ def worst_window(limit, rate, events, before=0):
         window = max(window, largest_call(limit, events) * NSEC) + before * NSEC
     done = floor_at = 0
     worst = floor = None
-    for event in events:
+    firsts = first_units(limit, events)
+    for event, first in zip(events, firsts):
         units = limit.units(event)
         early = event.due_ns - COST_NS - (ADMIT_NS if event.admitted else 0)
-        start = done - rate * early + max(burst, units * NSEC) + window
+        start = done - rate * early + max(burst, first * NSEC) + window
         if floor is None or start < floor:
             floor, floor_at = start, event.due_ns
         done += units * NSEC

@@ -46,13 +46,14 @@ def limits_of(attack):
         names = [name for name in plan.groups if name == group or
                  (plan.version == 'v2' and name.startswith(group + '/'))]
         ids = {number for name in names for number in attack.ids[name]}
-        # vfat has direct writes that make a file longer go through the page cache
-        dirty = any(BUFFERED[task.route] or plan.fs == 'vfat' for task in plan.tasks
-                    if task.group in names or task.other in names)
+        tasks = [task for task in plan.tasks if task.group in names or task.other in names]
+        # vfat has direct writes that make a file longer go through the page cache, btrfs those beside reads ahead
+        dirty = any(BUFFERED[task.route] or plan.fs in ('vfat', 'btrfs') for task in tasks)
+        mixed = dirty and not all(BUFFERED[task.route] for task in tasks)
         if key[0] == 'r' or not dirty:
             found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
         left = [(ns, sum(pages[number] for number in ids)) for ns, pages in attack.dirty]
-        found.append(Limit(group, key, ids, history, 1, dirty=left,
+        found.append(Limit(group, key, ids, history, 1, dirty=left, mixed=mixed,
                            least_window=least_window(plan, key, history) if dirty else 0))
     return found
 
