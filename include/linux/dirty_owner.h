@@ -2,11 +2,11 @@
 #ifndef _LINUX_DIRTY_OWNER_H
 #define _LINUX_DIRTY_OWNER_H
 
+#include <linux/fs.h>
 #include <linux/jump_label.h>
 #include <linux/limits.h>
 #include <linux/page-flags.h>
 #include <linux/types.h>
-#include <uapi/linux/fs.h>
 
 /*
  * Which cgroup dirtied a page of the page cache, and whose write of it is under way.
@@ -16,14 +16,10 @@
  * Off, and without memory, until dirty_owner_enable(); see kernel/cgroup/dirty_owner.c.
  */
 
-struct address_space;
 struct backing_dev_info;
 struct cgroup_subsys_state;
 struct dirty_flow;
-struct file;
 struct folio;
-struct iov_iter;
-struct kiocb;
 struct page;
 
 /**
@@ -265,8 +261,6 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 		__dirty_owner_migrated(dst, src);
 }
 
-ssize_t vfs_write(struct file *file, const char __user *buf, size_t count, loff_t *pos);
-
 /**
  * dirty_owner_vfs_write - vfs_write() in parts, between which the task waits for its limits
  * @file:	the file
@@ -316,9 +310,11 @@ static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
  * Return: as ->write_iter(); fewer bytes, or -EAGAIN, if it would have to wait and must not;
  *	   -EINTR if the task is killed.
  */
-#define dirty_owner_write_iter(iocb, iter)					\
-	(DIRTY_OWNER_ON ? __dirty_owner_write_iter(iocb, iter) :		\
-			  (iocb)->ki_filp->f_op->write_iter(iocb, iter))
+static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return DIRTY_OWNER_ON ? __dirty_owner_write_iter(iocb, iter) :
+				iocb->ki_filp->f_op->write_iter(iocb, iter);
+}
 
 /**
  * dirty_owner_pace - make a task that dirties pages as slow as its group's writes

@@ -98,7 +98,7 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		if (ret < 0)
 			break;
 		ret = file->f_op->write_iter(iocb, iter);
-		/* some files that are no data on disks: it may have ended, and the iterator be gone */
+		/* of no file on a disk: it may have ended, and the iterator be gone */
 		if (ret == -EIOCBQUEUED) {
 			dirty_admitted(&part);
 			return ret;

@@ -78,15 +78,15 @@ from_outside() {
 from_inside() {
 	swapped P/b P/a || return 1
 	equal "$BY_ASKER" 0 || return 1
-	in_range "$TOOK_MS" $((BY_GROUP * 1000 / RATE * 9 / 10)) $((BY_GROUP * 1000 / RATE + 100))
+	in_range "$TOOK_MS" $((BY_GROUP * 900 / RATE)) $((BY_GROUP * 1000 / RATE + 100))
 }
 
 # A limit of the owner's and one of both: the owner owes a second, the one who asks the rest.
 from_beside() {
 	cap P/a "$DEV" wbps=$((RATE / 4))
 	swapped P/b P/a || return 1
-	in_range "$BY_GROUP" $((OWED / 4 * 3 / 4)) $((TOOK_MS * RATE / 4 / 1000 + OWED / 4 + BURST)) || return 1
-	in_range "$TOOK_MS" $((BY_ASKER / (RATE / 1000) * 9 / 10)) $(((BY_GROUP + BY_ASKER) / (RATE / 1000) + 100)) || return 1
+	in_range "$BY_GROUP" $((OWED * 3 / 16)) $((TOOK_MS * RATE / 4 / 1000 + OWED / 4 + BURST)) || return 1
+	in_range "$TOOK_MS" $((BY_ASKER * 900 / RATE)) $(((BY_GROUP + BY_ASKER) * 1000 / RATE + 100)) || return 1
 	cap P/a "$DEV" wbps=max
 }
 
