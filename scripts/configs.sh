@@ -7,7 +7,7 @@ config_fragments() {
 	uml-vt)    echo base fs uml vt ;;
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
-	qemu)      echo base qemu ;;
+	qemu)      echo base fs qemu ;;
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
 	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu" ;;

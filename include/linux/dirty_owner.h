@@ -103,6 +103,7 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi);
 void __dirty_owner_cancelled(struct folio *folio);
 void __dirty_owner_cleaned(struct folio *folio);
+void __dirty_owner_writing(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_redirty(struct folio *folio);
 void __dirty_owner_started(struct folio *folio);
 void __dirty_owner_ended(struct folio *folio);
@@ -125,6 +126,7 @@ static inline void __dirty_owner_dirtied(struct folio *folio,
 					 struct backing_dev_info *bdi) { }
 static inline void __dirty_owner_cancelled(struct folio *folio) { }
 static inline void __dirty_owner_cleaned(struct folio *folio) { }
+static inline void __dirty_owner_writing(struct folio *folio, size_t from, size_t len) { }
 static inline void __dirty_owner_redirty(struct folio *folio) { }
 static inline void __dirty_owner_started(struct folio *folio) { }
 static inline void __dirty_owner_ended(struct folio *folio) { }
@@ -161,11 +163,14 @@ static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_it
 
 /**
  * dirty_owner_write - the current task is about to dirty a part of a folio
- * @folio:	the folio, locked
+ * @folio:	the folio; locked, or a page of it mapped and the lock of its page table held
  * @from:	first byte
  * @len:	how many; it will be dirtied without fail
  *
- * A folio of one page has no parts: dirty_owner_dirtied() says all of it.
+ * Also of a folio that is dirty already.  A folio of one page has no parts:
+ * dirty_owner_dirtied() says all of it.
+ *
+ * Context: any but hard interrupts.
  */
 static inline void dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
@@ -204,6 +209,22 @@ static inline void dirty_owner_cleaned(struct folio *folio)
 {
 	if (DIRTY_OWNER_ON)
 		__dirty_owner_cleaned(folio);
+}
+
+/**
+ * dirty_owner_writing - a part of a folio is being written, and others may stay dirty
+ * @folio:	the folio, locked, its writeback flag set
+ * @from:	first byte
+ * @len:	how many
+ *
+ * For filesystems that write parts of a folio before they have cleaned all of it.
+ *
+ * Context: any but hard interrupts.
+ */
+static inline void dirty_owner_writing(struct folio *folio, size_t from, size_t len)
+{
+	if (DIRTY_OWNER_ON && folio_test_large(folio))
+		__dirty_owner_writing(folio, from, len);
 }
 
 /**

@@ -112,14 +112,15 @@ static __always_inline void dirty_own(struct dirty_words *w, long nr,
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
+	struct address_space *mapping = READ_ONCE(folio->mapping);
 	struct dirty_words *w = dirty_folio_words(folio);
 	size_t first = from >> PAGE_SHIFT;
 	struct dirty_flow *flow;
 
-	if (!w || !len || !mapping_can_writeback(folio->mapping))
+	if (!w || !len || !mapping || !mapping_can_writeback(mapping))
 		return;
 	guard(rcu)();
-	flow = dirty_flow_of_current(folio->mapping->host);
+	flow = dirty_flow_of_current(mapping->host);
 	if (flow)
 		dirty_own(w + first, DIV_ROUND_UP(from + len, PAGE_SIZE) - first, flow);
 }
@@ -189,17 +190,18 @@ void __dirty_owner_cancelled(struct folio *folio)
 	dirty_take_all(folio, false, DIRTY_DROP);
 }
 
-static noinline void dirty_clean(struct folio *folio)
+/* Pages of a folio from @first to before @end. */
+static noinline void dirty_clean(struct folio *folio, long first, long end)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	struct dirty_run sent = { }, started = { }, done = { };
-	/* some filesystems begin to write before they clean the last part */
+	/* some filesystems write parts of a folio one after the other */
 	bool writing = folio_test_writeback(folio);
 
 	if (!w)
 		return;
 	guard(rcu)();
-	for (long i = 0; i < folio_nr_pages(folio); i++) {
+	for (long i = first; i < end; i++) {
 		u32 id = dirty_take(&w[i].dirty), old = READ_ONCE(w[i].write);
 
 		/* in transit and not dirtied since: it failed before, and tries again */
@@ -228,7 +230,7 @@ void __dirty_owner_cleaned(struct folio *folio)
 		return;
 	if (unlikely(folio_test_large(folio) || folio_test_writeback(folio) ||
 		     READ_ONCE(w->write)))
-		return dirty_clean(folio);
+		return dirty_clean(folio, 0, folio_nr_pages(folio));
 	id = READ_ONCE(w->dirty);
 	if (!id)
 		return;
@@ -243,7 +245,12 @@ void __dirty_owner_cleaned(struct folio *folio)
 			return;
 		}
 	}
-	dirty_clean(folio);
+	dirty_clean(folio, 0, 1);
+}
+
+void __dirty_owner_writing(struct folio *folio, size_t from, size_t len)
+{
+	dirty_clean(folio, from >> PAGE_SHIFT, DIV_ROUND_UP(from + len, PAGE_SIZE));
 }
 
 void __dirty_owner_redirty(struct folio *folio)
