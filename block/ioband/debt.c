@@ -140,16 +140,12 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp)
 }
 
 /* Wait for a while.  Returns true if there may still be a debt. */
-static bool ioband_repay_debt(struct ioband_grp *grp)
+static bool ioband_repay_debt(s64 debt_ns)
 {
 	ktime_t expires;
-	s64 debt_ns;
 	int token;
 
-	if (fatal_signal_pending(current) || ioband_stand_in_line(grp))
-		return false;
-	debt_ns = ioband_grp_debt_ns(grp);
-	if (!debt_ns)
+	if (debt_ns <= 0 || fatal_signal_pending(current))
 		return false;
 	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
 	token = io_schedule_prepare();
@@ -177,8 +173,10 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 		return;
 	/* a device without limits may be above some that have them */
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
-	if (grp && ioband_is_ready(grp))
-		again |= ioband_repay_debt(grp);
+	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));
+	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current) &&
+	    !ioband_stand_in_line(grp))
+		again |= ioband_repay_debt(ioband_grp_debt_ns(grp));
 	if (again)
 		blkcg_schedule_throttle(disk, false);
 }

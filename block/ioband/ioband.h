@@ -126,7 +126,6 @@ struct ioband_grp {
 	unsigned int		limits_nr;	/* times that limits of writes began */
 	unsigned int		io_bytes;	/* average length of a write of them */
 	s64			owed_at_ns;	/* when one last passed unpaid */
-	s64			owed_until_ns;	/* and when that will have been repaid */
 	struct ioband_share	share;
 };
 
@@ -362,6 +361,8 @@ void ioband_activated(struct gendisk *disk);
 /* pace.c */
 #define IOBAND_IO_BYTES	SZ_64K	/* what the first write of dirty pages is taken for */
 int ioband_own_pages(struct blkcg *blkcg);
+void ioband_asked_above(struct bio *bio);
+s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);
 unsigned int ioband_limits_since(struct ioband_dir *dir);
 
 /* writeback.c */

@@ -58,10 +58,11 @@ static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
 	return bps == U64_MAX ? 0 : bps;
 }
 
-/* What the limits of a group and of those above it say.  RCU read side. */
+/* What the limits of a group and of those above it say, and what it owes.  RCU read side. */
 static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 {
 	struct dirty_rate rate = { };
+	s64 now = ktime_get_ns();
 	struct ioband_rule *rule;
 	u64 bps;
 
@@ -72,7 +73,7 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
 		if (bps)
 			rate.bps = min(rate.bps ?: U64_MAX, bps);
-		rate.owes |= ioband_rule_debt(rule, ktime_get_ns()) > 0;
+		rate.owed_ns = max_t(s64, rate.owed_ns, ioband_rule_debt(rule, now));
 		rate.shared |= grp != own;
 		rate.limited = true;
 		rate.since = READ_ONCE(grp->limits_nr);
@@ -113,7 +114,7 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
 	if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS)
 		return;
 	rate->limited = true;
-	rate->owed_ns = max_t(s64, rate->owed_ns, READ_ONCE(grp->owed_until_ns) - now);
+	rate->owed_ns = max(rate->owed_ns, below.owed_ns);
 }
 
 /*
@@ -148,6 +149,9 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	/* weights may be the group's, which has not met the disk yet */
 	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
 	rate.limited |= rate.measured;
+	/* here it is paid in advance, and who pays waits for that */
+	rate.owes = rate.owed_ns > 0;
+	rate.owed_ns = 0;
 	if (ioband_is_above(bdi))
 		ioband_rate_below(css, grp, &rate);
 	return rate;
@@ -201,6 +205,48 @@ static void ioband_line_up_below(struct cgroup_subsys_state *css)
 		return;
 	ioband_stand_in_line(grp);
 	blkg_put(pd_to_blkg(&grp->pd));
+}
+
+/**
+ * ioband_asked_above - a task writes metadata to a device that does not limit it
+ * @bio:	the bio
+ *
+ * If the device is above others, those may have limits, and there it is a driver that
+ * writes: the task that asks waits on its way to user space.
+ *
+ * Context: process context; see blkcg_schedule_throttle().
+ */
+void ioband_asked_above(struct bio *bio)
+{
+	struct gendisk *disk = bio->bi_bdev->bd_disk;
+
+	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) &&
+	    !(current->flags & (PF_KTHREAD | PF_USER_WORKER)))
+		blkcg_schedule_throttle(disk, false);
+}
+
+/**
+ * ioband_owed_below_ns - what a group owes to devices below one
+ * @css:	the group
+ * @disk:	the device that may be above others
+ *
+ * Has the current task line up at a device below if the group owes nothing, see
+ * ioband_stand_in_line().
+ *
+ * Context: may sleep.
+ * Return: ns until it is repaid.
+ */
+s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
+{
+	struct dirty_rate rate = { };
+
+	if (!ioband_is_above(disk->bdi))
+		return 0;
+	scoped_guard(rcu)
+		ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
+	if (rate.probe && !rate.owed_ns)
+		ioband_line_up_below(css);
+	return rate.owed_ns;
 }
 
 /* See struct dirty_owner_ops. */

@@ -68,12 +68,10 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	owed = ioband_is_bound(dir, bio);
 	if (owed)
 		ioband_owe(dir, bio, now, dir->lim);
-	if (paid) {
+	if (paid)
 		bio_clear_flag(bio, BIO_BPS_THROTTLED);
-	} else {
+	else
 		WRITE_ONCE(grp->owed_at_ns, now);
-		WRITE_ONCE(grp->owed_until_ns, now + ioband_dir_debt_ns(dir, now));
-	}
 	return owed;
 }
 

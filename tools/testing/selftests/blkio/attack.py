@@ -47,10 +47,12 @@ def main():
     parser.add_argument('--only', choices=('v1', 'v2'), help='leave the seeds of the other version of cgroups out')
     parser.add_argument('--without', default='', metavar='ROUTE,...', help='skip the seeds with one of these')
     parser.add_argument('--list', action='store_true', help='only print the plans')
-    parser.add_argument('seeds', help='N or N-M')
+    parser.add_argument('seeds', help='N or N-M, or several of these with commas between them')
     args = parser.parse_args()
-    first, _, last = args.seeds.partition('-')
-    plans = [attack_plan.make_plan(seed) for seed in range(int(first), int(last or first) + 1)]
+    plans = []
+    for part in args.seeds.split(','):
+        first, _, last = part.partition('-')
+        plans += [attack_plan.make_plan(seed) for seed in range(int(first), int(last or first) + 1)]
     plans = [plan for plan in plans if args.only in (None, plan.version)]
     if args.list:
         print('\n'.join(map(str, plans)))

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Attacks by seed: ATTACK_SEED=N or N-M (1-20), of those ATTACK_ONLY=v1 or v2 if it is given. Each is a tree of
-# groups with limits and unprivileged tasks that try to get more; see attack.py. Nothing may be over its bound, and
-# nobody else may notice.
+# Attacks by seed: ATTACK_SEED=N, N-M or several of these with commas between them (1-20), of those ATTACK_ONLY=v1 or
+# v2 if it is given. Each is a tree of groups with limits and unprivileged tasks that try to get more; see attack.py.
+# Nothing may be over its bound, and nobody else may notice.
 # ATTACK_WITHOUT=ROUTE,... skips those with one of these routes, as where one is known to hang the machine.
 # environment: ATTACK_SEED ATTACK_ONLY ATTACK_WITHOUT
 # timeout: 300
