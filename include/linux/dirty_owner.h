@@ -6,6 +6,7 @@
 #include <linux/jump_label.h>
 #include <linux/limits.h>
 #include <linux/page-flags.h>
+#include <linux/pagemap.h>
 #include <linux/types.h>
 
 /*
@@ -267,7 +268,7 @@ static inline void dirty_owner_ended(struct folio *folio)
  */
 static inline void dirty_owner_removed(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (DIRTY_OWNER_ON && test_bit(AS_DIRTY_WORDS, &folio->mapping->flags))
 		__dirty_owner_removed(folio);
 }
 

@@ -60,38 +60,44 @@ struct dirty_words {
 	u32			write;
 };
 
-/* dirtier and place: pages of one group on one backing device */
+/*
+ * dirtier and place: pages of one group on one backing device.  What each write looks at is
+ * apart from what each page changes, and those who dirty pages from those who write them.
+ */
 struct dirty_flow {
 	u32			id;
+	bool			limited;
+	bool			owes;		/* to devices below */
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
-	/* pages ever, O1 */
-	atomic_long_t		dirtied;	/* less those that will not be written */
-	atomic_long_t		sent;		/* dirty no more, less those put back */
-	atomic_long_t		started;
-	atomic_long_t		written;
-	atomic_t		users;		/* who waits here */
-	wait_queue_head_t	wait;		/* for pages to go down to refill */
-	long			refill;		/* pages */
-	long			stuck_at;	/* of written, -1 for never */
-	unsigned long		idle_since;	/* jiffies */
 
 	/* as of the last look of dirty_pace.c */
 	unsigned long		looked_at;	/* jiffies */
 	long			free_to;	/* of dirtied */
 	size_t			chunk;		/* bytes, a power of two */
-	bool			limited;
-	bool			owes;		/* to devices below */
-	unsigned long		probe_until;	/* jiffies, 0 for never */
-	long			probe_from;	/* of written */
+	long			refill;		/* pages */
 
+	/* pages ever, O1: less those that will not be written */
+	atomic_long_t		dirtied ____cacheline_aligned_in_smp;
+	atomic_t		users;		/* who waits here */
 	/* dirty_account.c: changes under the lock, but for what pays */
-	spinlock_t		lock;
 	atomic64_t		promised;	/* bytes, O6 */
 	atomic64_t		paid;		/* bytes ever */
 	atomic64_t		claimed;	/* bytes that tasks are about to pay */
+
+	/* pages ever, O1 */
+	atomic_long_t		sent ____cacheline_aligned_in_smp; /* less those put back */
+	atomic_long_t		started;
+	atomic_long_t		written;
+	wait_queue_head_t	wait;		/* for pages to go down to refill */
+
+	spinlock_t		lock ____cacheline_aligned_in_smp;
 	s64			used;		/* bytes ever */
 	unsigned int		since;		/* of its limits */
+	long			stuck_at;	/* of written, -1 for never */
+	unsigned long		idle_since;	/* jiffies */
+	unsigned long		probe_until;	/* jiffies, 0 for never */
+	long			probe_from;	/* of written */
 
 	/* what dirty_window.c has seen of written, and of the dirty limit: lock */
 	long			most;		/* pages */
@@ -170,6 +176,15 @@ static inline struct cgroup_subsys_state *dirty_css_of_current(void)
 	return css->parent ? css : NULL;
 }
 
+/* Is the current task one that nothing limits, as the root group's are? */
+static __always_inline bool dirty_is_roots(void)
+{
+	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
+		return false;
+	guard(preempt)();
+	return !task_css_check(current, io_cgrp_id, true)->parent;
+}
+
 /* See dirty_is_data(). */
 static inline bool dirty_is_file_data(const struct inode *inode)
 {
@@ -206,9 +221,11 @@ static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 	return likely(flow->id == id) ? flow : dirty_flow_load(id);
 }
 
-/* The flusher has to look here when a limited group waits. */
+/* The flusher has to look here when a limited group waits, and who removes pages always. */
 static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
 {
+	if (!test_bit(AS_DIRTY_WORDS, &mapping->flags))
+		set_bit(AS_DIRTY_WORDS, &mapping->flags);
 	if (READ_ONCE(flow->limited) && !test_bit(AS_DIRTY_OWNED, &mapping->flags))
 		set_bit(AS_DIRTY_OWNED, &mapping->flags);
 }
@@ -263,6 +280,7 @@ int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes);
 #define DIRTY_WHOLE	2U
 /* So long a write() that appends is not divided. */
 #define DIRTY_WHOLE_BYTES	((size_t)SZ_1M)
+bool dirty_may_write(struct file *file);
 ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 		    unsigned int flags);
 void dirty_admitted(struct dirty_part *part);

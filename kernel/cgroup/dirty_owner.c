@@ -110,19 +110,39 @@ static __always_inline void dirty_own(struct dirty_words *w, long nr,
 	dirty_redeem(flow, owned);
 }
 
-void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
+static noinline void dirty_write(struct folio *folio, struct dirty_words *w, long nr)
 {
 	struct address_space *mapping = READ_ONCE(folio->mapping);
-	struct dirty_words *w = dirty_folio_words(folio);
-	size_t first = from >> PAGE_SHIFT;
 	struct dirty_flow *flow;
 
-	if (!w || !len || !mapping || !mapping_can_writeback(mapping))
+	if (!mapping || !mapping_can_writeback(mapping))
 		return;
 	guard(rcu)();
 	flow = dirty_flow_of_current(mapping->host);
-	if (flow)
-		dirty_own(w + first, DIV_ROUND_UP(from + len, PAGE_SIZE) - first, flow);
+	if (!flow)
+		return;
+	dirty_note_mapping(flow, mapping);
+	dirty_own(w, nr, flow);
+}
+
+void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
+{
+	struct dirty_words *w;
+	size_t first;
+	long nr;
+
+	if (dirty_is_roots())
+		return;
+	w = dirty_folio_words(folio);
+	if (unlikely(!w || !len))
+		return;
+	first = from >> PAGE_SHIFT;
+	nr = DIV_ROUND_UP(from + len, PAGE_SIZE) - first;
+	w += first;
+	/* a block of a part that has been said as a whole */
+	if (nr == 1 && READ_ONCE(w->dirty))
+		return;
+	dirty_write(folio, w, nr);
 }
 
 static noinline void dirty_dirtied(struct folio *folio)
@@ -167,18 +187,21 @@ static noinline void dirty_dirtied_dev(struct folio *folio, struct dirty_flow *f
 
 void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
 {
-	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_css);
+	struct dirty_flow *flow = dirty_flow_promised(bdi);
 	struct inode *inode = folio->mapping->host;
 	struct cgroup_subsys_state *css;
 
-	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
+	if (unlikely((current->flags & PF_KTHREAD) || folio_test_large(folio)))
 		return dirty_dirtied(folio);
-	/* under the i_pages lock, O3 */
-	css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
-	if (!css->parent)
-		return;
-	if (unlikely(flow->css != css || flow->bdi != bdi || folio_test_large(folio)))
-		return dirty_dirtied(folio);
+	if (!flow) {
+		/* under the i_pages lock, O3 */
+		css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
+		if (!css->parent)
+			return;
+		flow = this_cpu_read(dirty_hints.by_css);
+		if (unlikely(flow->css != css || flow->bdi != bdi))
+			return dirty_dirtied(folio);
+	}
 	if (!S_ISREG(inode->i_mode))
 		return dirty_dirtied_dev(folio, flow);
 	if (dirty_is_file_data(inode))
@@ -335,6 +358,11 @@ void __dirty_owner_ended(struct folio *folio)
 
 void __dirty_owner_removed(struct folio *folio)
 {
+	const struct dirty_words *w = dirty_folio_words(folio);
+
+	if (!folio_test_large(folio) &&
+	    (!w || !(READ_ONCE(w->dirty) | READ_ONCE(w->write))))
+		return;
 	dirty_take_all(folio, false, DIRTY_DROP);
 	dirty_take_all(folio, true, DIRTY_DONE);
 }

@@ -173,6 +173,26 @@ static bool dirty_is_fresh(struct dirty_flow *flow)
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
+/*
+ * Is the current task of the root group, or one that nothing limited there a moment ago?
+ * Most are; they are not to pay for it by much.
+ */
+static __always_inline bool dirty_is_unlimited(const struct backing_dev_info *bdi)
+{
+	struct cgroup_subsys_state *css;
+	struct dirty_flow *flow;
+
+	if (unlikely(current->flags & PF_KTHREAD))
+		return false;
+	/* also an RCU read side */
+	guard(preempt)();
+	css = task_css_check(current, io_cgrp_id, true);
+	flow = this_cpu_read(dirty_hints.by_css);
+	if (flow->css == css && flow->bdi == bdi)
+		return !READ_ONCE(flow->limited) && dirty_is_fresh(flow);
+	return !css->parent;
+}
+
 /* Is all paid that is dirty or promised, and is there room? */
 static bool dirty_is_well(struct dirty_flow *flow)
 {
@@ -209,6 +229,18 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
 		return NULL;
 	atomic_inc(&flow->users);
 	return flow;
+}
+
+/**
+ * dirty_may_write - may the current task write to a file without being asked?
+ * @file:	the file
+ *
+ * Context: any.
+ * Return: true if so; false if that is for dirty_admit() to say.
+ */
+bool dirty_may_write(struct file *file)
+{
+	return dirty_is_roots() || dirty_is_unlimited(inode_to_bdi(dirty_inode_of(file)));
 }
 
 /**
@@ -321,7 +353,7 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	int ret;
 
 	/* what it dirties has been promised */
-	if (current->dirty_part)
+	if (current->dirty_part || dirty_is_unlimited(bdi))
 		return 0;
 	flow = dirty_flow_to_ask(mapping->host, bdi);
 	if (!flow)

@@ -8,14 +8,12 @@
 
 #include "dirty_owner-internal.h"
 
-ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
-				loff_t *pos)
+static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *buf,
+					size_t count, loff_t *pos)
 {
 	struct dirty_part part = { };
 	ssize_t len, ret, done = 0;
 
-	if (count > MAX_RW_COUNT)
-		return vfs_write(file, buf, count, pos);
 	do {
 		len = dirty_admit(&part, file, count - done, 0);
 		ret = len < 0 ? len : vfs_write(file, buf + done, len, pos);
@@ -23,6 +21,14 @@ ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_
 		done += max(ret, 0);
 	} while (len > 0 && ret == len && done < count);
 	return done ?: ret;
+}
+
+ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
+				loff_t *pos)
+{
+	if (count > MAX_RW_COUNT || dirty_may_write(file))
+		return vfs_write(file, buf, count, pos);
+	return dirty_vfs_write(file, buf, count, pos);
 }
 
 /* Truncates the iterator to the next part; returns its length, or an error. */
@@ -55,6 +61,9 @@ bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_i
 {
 	ssize_t last = *ret;
 
+	/* all in one part, after which nothing is asked again */
+	if (!part->len && dirty_may_write(file))
+		return true;
 	if (!part->len || dirty_part_end(part, iter, last)) {
 		last = dirty_part_begin(part, file, iter,
 					(flags & RWF_NOWAIT ? DIRTY_NOWAIT : 0) |
@@ -91,7 +100,7 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 	struct dirty_part part = { };
 	ssize_t ret;
 
-	if (iocb->ki_flags & IOCB_DIRECT)
+	if ((iocb->ki_flags & IOCB_DIRECT) || dirty_may_write(file))
 		return file->f_op->write_iter(iocb, iter);
 	do {
 		ret = dirty_part_begin_thawed(&part, iocb, iter);
