@@ -115,6 +115,9 @@ static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bi
 		asks = ioband_gate_of(dir, ask->css);
 	if (ioband_may_owe_below(dir, bio, now, asks)) {
 		ioband_owe(dir, bio, now, asks);
+		/* a driver that works for the group: its tasks wait above */
+		if ((current->flags & PF_KTHREAD) && ask->css == bio_blkcg_css(bio))
+			WRITE_ONCE(dir->grp->owed_at_ns, now);
 		return IOBAND_OWE;
 	}
 	return ask->never_held ? IOBAND_ASKER : IOBAND_PASS;

@@ -78,6 +78,64 @@ repaid() {
 	check "v2, a debt that is repaid: even parts afterwards" within "$(val debtor bytes)" $(($3 * 5 / 2)) 40000
 }
 
+# buffering FILE SECONDS: 64 KiB at a time, which the flusher writes
+buffering() {
+	python3 - "$1" "$2" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY)
+end = time.monotonic() + float(sys.argv[2])
+at = 0
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(65536), (32 << 20) + at % (8 << 20))
+    at += 65536
+EOF
+}
+
+# below RATE: the limit is on a disk below dm, where dirty pages become debts; direct writes stand in line there
+below() {
+	local bottom
+	mount_cgroup v2
+	group p p/a p/b
+	null_dev below size=400 memory_backed=1
+	bottom=$DEV
+	dm_dev above "0 $(sectors "$bottom") linear $bottom 0" || bail "no dm"
+	cap p "$bottom" wbps=$1
+	start_soon
+	(
+		until_ns "$START"
+		in_group p/b bash -c "$(declare -f buffering); buffering '$DEV' $SEC"
+	) &
+	loads+=($!)
+	load p/a honest -f "$DEV" -o w -s 4k -t $SEC -L 1M
+	wait_loads
+	check "v2, beside buffered writes above the disk: whoever asks for more than its part gets half" \
+		within "$(val honest bytes)" $(($1 * SEC / 2)) 150000
+	umount_cgroup
+}
+
+# above RATE: the same with metadata of btrfs on a loop device, beside direct writes to the rest of the disk
+above() {
+	local bottom top rest=$((400 * MiB / 512))
+	mount_cgroup v2
+	group p p/a p/b
+	null_dev bottom size=800 memory_backed=1
+	bottom=$DEV
+	top=$(losetup --find --show --direct-io=on --sizelimit $((400 * MiB)) "$bottom")
+	undo+=("losetup -d $top")
+	make_fs btrfs "$top" -q
+	dm_dev rest "0 $rest linear $bottom $rest" || bail "no dm"
+	cap p "$bottom" wbps=$1
+	start_soon
+	again_in p/b chmoding &
+	loads+=($!)
+	load p/a honest -f "$DEV" -o w -s 4k -t $SEC -L 1M
+	wait_loads
+	check "v2, beside metadata above the disk: whoever asks for more than its part gets half" \
+		within "$(val honest bytes)" $(($1 * SEC / 2)) 150000
+	umount "$MNT"
+	umount_cgroup
+}
+
 # charged: bytes that the groups of the test wrote
 charged() {
 	if [ "$CGV" = v1 ]; then
@@ -167,7 +225,9 @@ longer() {
 	umount "$MNT"
 }
 
-plan 13
+plan 15
+below $((128 * KiB))
+above $((128 * KiB))
 beside_siblings
 metadata ext4 syncing_all -q -F -b 1024 -E lazy_itable_init=0
 metadata f2fs syncing -q
