@@ -112,7 +112,7 @@ def print_s5(rows):
         for kernel in KERNELS:
             text += f" {rate[kernel]:8.4f} {percent(rate[kernel], mib):>8} {'':22} |"
         print(text)
-    print("(what write() takes; at the disk: what it counts as the group's, mainline as the root's)")
+    print("(what write() takes; at the disk: what it counts as the group's, mainline as that of the group that has the inode of the disk)")
 
 
 def print_s6(rows):
