@@ -32,7 +32,6 @@
 #include "smp_stamp.h"
 
 #define MAX_DEPTH	4096
-#define DRAIN_TIMEOUT_S	300	/* a hang, not a measure of speed */
 #define SEC_NS		1000000000ULL
 #define ERROR_NAP_NS	(SEC_NS / 100)
 
@@ -56,9 +55,10 @@ static struct {
 	const char *path, *state;
 	uint64_t offset, size, count;
 	uint32_t bs, depth, readpct, seconds, seed, rate;
+	uint32_t drain;		/* s: a hang, not a measure of speed; 0 for ever */
 	bool sequential, check, go_on;
 } opt = {
-	.size = 1 << 20, .bs = 4096, .depth = 8, .readpct = 30, .seed = 1,
+	.size = 1 << 20, .bs = 4096, .depth = 8, .readpct = 30, .seed = 1, .drain = 300,
 };
 
 static struct {
@@ -277,7 +277,7 @@ static void run(void)
 		errors = sum.errors;
 	}
 	idle = now_s();
-	while (inflight() && now_s() - idle < DRAIN_TIMEOUT_S)
+	while (inflight() && (!opt.drain || now_s() - idle < opt.drain))
 		if (reap(SEC_NS))
 			idle = now_s();
 	sum.lost = inflight();
@@ -316,6 +316,7 @@ static void help(int status)
 	      "  -q          write each block once, in order\n"
 	      "  -R N        at most N requests a second, at random times\n"
 	      "  -e          go on after errors\n"
+	      "  -l SECONDS  a request is lost after so long without any that ends (300), 0 for never\n"
 	      "  -S N        seed (1)\n"
 	      "  -w FILE     keep what was written in FILE\n"
 	      "  -c FILE     only read back what FILE says and compare\n"
@@ -328,7 +329,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qR:eS:w:c:h")) != -1) {
+	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qR:el:S:w:c:h")) != -1) {
 		switch (c) {
 		case 'b':
 			opt.bs = strtoul(optarg, NULL, 0);
@@ -359,6 +360,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'e':
 			opt.go_on = true;
+			break;
+		case 'l':
+			opt.drain = strtoul(optarg, NULL, 0);
 			break;
 		case 'S':
 			opt.seed = strtoul(optarg, NULL, 0);

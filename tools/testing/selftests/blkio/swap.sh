@@ -74,6 +74,20 @@ from_outside() {
 	in_range "$DEBT_USEC" 500000 1100000
 }
 
+# The same by and by, at 4 times the limit: half of the limit goes to that, and no more.
+from_outside_for_long() {
+	local rounds=20 gap_s=0.25 i from
+	owner a
+	from=$(wbytes a)
+	for ((i = 0; i < rounds; i++)); do
+		OUT=$MiB reclaim b a >/dev/null || return 1
+		sleep $gap_s
+	done
+	sync
+	# 5 s of the limit
+	in_range $(($(wbytes a) - from)) $((2 * RATE)) $((5 * RATE / 2 + OWED + 4 * BURST))
+}
+
 # The limit binds both: what both write, the one who asks waits for.
 from_inside() {
 	swapped P/b P/a || return 1
@@ -97,7 +111,7 @@ unlimited() {
 	in_range "$TOOK_MS" 0 100
 }
 
-plan 4
+plan 5
 null_dev nb0 size=300 mbps=400 memory_backed=1
 mount_cgroup v2
 mkswap "$DEV" >/dev/null
@@ -108,6 +122,8 @@ group a b P P/a P/b
 echo "+io +memory" >"$CG/P/cgroup.subtree_control"
 cap a "$DEV" wbps=$RATE
 check "swapped out by a task outside of the limit" from_outside
+owner_ends a
+check "swapped out by that task for long" from_outside_for_long
 owner_ends a
 cap a "$DEV" wbps=max
 check "swapped out without a limit" unlimited

@@ -51,8 +51,8 @@ class Load:
                         '-w', self.state, *self.more(), disk.node()]
 
     def more(self):
-        """More options."""
-        return ['-e']
+        """More options; limits of a byte a second hold what is under way for hours, and hangs are for the watchdog."""
+        return ['-e', '-l', '0']
 
     def offset(self):
         """Where its part of the disk begins."""
@@ -145,7 +145,7 @@ class ZoneLoad(Load):
         with contextlib.suppress(OSError):
             with open(self.disk.node(), 'rb+', buffering=0) as file:
                 fcntl.ioctl(file, BLKRESETZONE, struct.pack('QQ', self.offset() >> 9, self.disk.slot >> 9))
-        return ['-q']
+        return ['-q', '-l', '0']
 
 
 class FileLoad(Load):
