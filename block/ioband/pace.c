@@ -62,8 +62,8 @@ static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
 static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 {
 	struct dirty_rate rate = { };
-	s64 now = ktime_get_ns();
 	struct ioband_rule *rule;
+	s64 now = 0;
 	u64 bps;
 
 	for (struct ioband_grp *grp = own; grp; grp = ioband_parent(grp)) {
@@ -73,6 +73,8 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
 		if (bps)
 			rate.bps = min(rate.bps ?: U64_MAX, bps);
+		/* most groups have no rules: a clock is not free */
+		now = now ?: ktime_get_ns();
 		rate.owed_ns = max_t(s64, rate.owed_ns, ioband_rule_debt(rule, now));
 		rate.shared |= grp != own;
 		rate.limited = true;
