@@ -252,6 +252,12 @@ class Watchdog(threading.Thread):
         print(f'# in {self.what}; loads: {"; ".join(map(str, world.loads))}; commands: {"; ".join(entry[2] for entry in world.aux)}', flush=True)
         for line in tasks():
             print(f'# {line}', flush=True)
+        # twice, as what moves does not hang
+        for _ in range(2):
+            for name in [name for disk in world.disks for name in disk.nodes]:
+                with contextlib.suppress(OSError):
+                    print(f'# {name} stat: {" ".join(read(f"/sys/block/{name}/stat").split())}', flush=True)
+            time.sleep(2)
         # These take locks, and may hang as well.
         reader = threading.Thread(target=self.dump_disks, daemon=True)
         reader.start()
