@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Buffered writes on v2 to a disk that is slower than the limits: it is the window of
+# pages that tasks wait for. And overwriting dirty pages, which is free.
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+LIMIT=$((20 * MiB))
+# 1 MB more or less of pages is what flushers do at a time
+SLACK=$MiB
+
+# most SECONDS: bytes that are dirty or being written at any time
+most() {
+	local i n max=0
+	for ((i = 0; i < $1 * 10; i++)); do
+		n=$(pages)
+		((n <= max)) || max=$n
+		sleep 0.1
+	done
+	echo $((max * 4096))
+}
+
+# dirty_limit BYTES: of the system
+dirty_limit() {
+	local key
+	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do
+		undo+=("sysctl -qw vm.$key=$(sysctl -n "vm.$key") || true")
+	done
+	sysctl -qw "vm.dirty_bytes=$1" "vm.dirty_background_bytes=$(($1 / 2))"
+}
+
+# overwritten GROUP: how long 400 times 64 KiB of one page after the other take, ms
+overwritten() {
+	in_group "$1" python3 - "$DEV" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+begin = time.monotonic()
+for _ in range(400):
+    os.pwrite(fd, bytes(65536), 300 << 20)
+print(round((time.monotonic() - begin) * 1000))
+EOF
+}
+
+plan 5
+mount_cgroup v2
+group p p/{1..8}
+null_dev nb0 size=400 mbps=5 max_sectors=128 memory_backed=1
+
+# a window of 2 MiB, which goes down by a 16th in 25 ms
+dirty_limit $((16 * MiB))
+cap p "$DEV" wbps=$LIMIT
+start_soon
+load p/1 alone -f "$DEV" -b -o w -s 64k -t 10 -L 200M
+wait_loads
+check "one group: write() goes on as soon as pages are written" in_range "$(val alone max_ns)" 0 120000000
+# one I/O of 64 KiB in each 20 ms, and what is dirty at the end
+check "one group: the disk is busy" in_range "$(wbytes p/1)" 32000000 $((33000000 + 4 * MiB))
+sync
+
+# the limit is what all have together: a second's worth
+dirty_limit $((400 * MiB))
+start_soon
+for i in {1..8}; do
+	load "p/$i" "g$i" -f "$DEV" -b -o w -s 64k -t 8 -O "$((i * 40))M" -L 40M
+done
+check "eight groups below one limit: their pages" in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
+wait_loads
+sync
+
+cap p "$DEV" wbps=$MiB
+check "overwriting dirty pages is free" in_range "$(overwritten p/1)" 0 200
+sync
+check "nothing stays counted" none_left
