@@ -225,7 +225,30 @@ longer() {
 	umount "$MNT"
 }
 
-plan 15
+# first_page RATE: the first page that a group dirties by a store costs as much as others
+first_page() {
+	local begin
+	mount_cgroup v2
+	group p p/a
+	null_dev first size=400 memory_backed=1
+	cap p/a "$DEV" wbps=$1
+	# the burst is used up
+	in_group p/a dd if=/dev/zero of="$DEV" bs=64k count=1 oflag=direct status=none
+	in_group p/a dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct status=none
+	begin=$(now_ms)
+	in_group p/a python3 - "$DEV" <<'EOF'
+import mmap, os, sys
+pages = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8192)
+pages[4096] = 1
+EOF
+	sync
+	in_group p/a dd if=/dev/zero of="$DEV" bs=4k count=1 seek=16 oflag=direct status=none
+	check "v2, the first page of a group and a direct write: both are paid for, ms" in_range $(($(now_ms) - begin)) 1800 2300
+	umount_cgroup
+}
+
+plan 16
+first_page $((4 * KiB))
 below $((128 * KiB))
 above $((128 * KiB))
 beside_siblings

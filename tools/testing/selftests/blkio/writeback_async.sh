@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Who must not wait for its rate to dirty pages does not, v1: a write that asks not to be
 # kept gets EAGAIN at once, and by trying again its group's rate; a write() that waits can
-# be killed.
+# be killed; one of io_uring goes in parts.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -72,7 +72,21 @@ killed() {
 	umount "$MNT"
 }
 
-plan 11
+# apart: a write of 2 MiB by io_uring leaves the file to others while it waits
+apart() {
+	local begin ring
+	make_fs ext4 "$DEV" -q -F
+	in_group g1 attack_uring buffered "$MNT/ring" 0 $((2 * MiB)) $((2 * MiB)) $((2 * MiB)) 100000 &
+	ring=$!
+	sleep 2
+	begin=$(now_ms)
+	echo >>"$MNT/ring"
+	check "io_uring, a write of 2 MiB: another group appends, ms" in_range $(($(now_ms) - begin)) 0 200
+	wait "$ring"
+	umount "$MNT"
+}
+
+plan 12
 null_dev nb0 size=800 memory_backed=1
 mount_cgroup v1
 group g1 g2 g3
@@ -81,3 +95,4 @@ cap g2 "$DEV" wbps=$((4 * KiB))
 async xfs
 killed ext4 -F
 killed xfs -f
+apart
