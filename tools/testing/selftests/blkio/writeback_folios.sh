@@ -81,6 +81,9 @@ on() {
 
 grep -q . /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || skip_all "no large folios"
 plan 36
+# what is dirty is written when the test says so, or a folio could be written between write() and store
+undo+=("sysctl -qw vm.dirty_writeback_centisecs=$(sysctl -n vm.dirty_writeback_centisecs)")
+sysctl -qw vm.dirty_writeback_centisecs=0
 mount_cgroup v2
 group g1 g2 g3
 fs=''
