@@ -135,26 +135,6 @@ together() {
 	check "below one limit: even parts" in_range "$least" $((sum * 9 / 80)) $((sum / 8))
 }
 
-# failing FILE SECONDS: an append of 2 MiB from nowhere, which fails when it has been paid; then all of that at once
-failing() {
-	python3 - "$1" "$2" <<'EOF'
-import ctypes, os, sys, time
-end = time.monotonic() + float(sys.argv[2])
-fd = os.open(sys.argv[1], os.O_WRONLY)
-append = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
-ctypes.CDLL(None).write(append, ctypes.c_void_p(4096), ctypes.c_size_t(2 << 20))
-at = 0
-while time.monotonic() < end:
-    # its account ends when it has had no page for a while
-    os.pwrite(fd, bytes(1), at << 12)
-    at += 1
-    time.sleep(.2)
-for i in range(32):
-    os.pwrite(fd, bytes(1 << 16), i << 16)
-os.fdatasync(fd)
-EOF
-}
-
 # saved_up: nobody keeps what was paid and not dirtied, in however many groups
 saved_up() {
 	local child at limit=$((2 * MiB)) begin
