@@ -99,7 +99,7 @@ below() {
 	null_dev below size=400 memory_backed=1
 	bottom=$DEV
 	dm_dev above "0 $(sectors "$bottom") linear $bottom 0" || bail "no dm"
-	cap p "$bottom" wbps=$1
+	cap p "$bottom" wbps="$1"
 	start_soon
 	(
 		until_ns "$START"
@@ -124,7 +124,7 @@ above() {
 	undo+=("losetup -d $top")
 	make_fs btrfs "$top" -q
 	dm_dev rest "0 $rest linear $bottom $rest" || bail "no dm"
-	cap p "$bottom" wbps=$1
+	cap p "$bottom" wbps="$1"
 	start_soon
 	again_in p/b chmoding &
 	loads+=($!)
@@ -231,7 +231,7 @@ first_page() {
 	mount_cgroup v2
 	group p p/a
 	null_dev first size=400 memory_backed=1
-	cap p/a "$DEV" wbps=$1
+	cap p/a "$DEV" wbps="$1"
 	# the burst is used up
 	in_group p/a dd if=/dev/zero of="$DEV" bs=64k count=1 oflag=direct status=none
 	in_group p/a dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct status=none

@@ -47,7 +47,7 @@ try:
     open(sys.argv[1], "w").write(sys.argv[2])
 except BlockingIOError:
     pass        # not all of it could be
-' "$CG/$2/memory.reclaim" $OUT || return 1
+' "$CG/$2/memory.reclaim" "$OUT" || return 1
 	echo $(($(now_ms) - begin))
 }
 
