@@ -137,3 +137,23 @@ for i in range(32):
 os.fdatasync(fd)
 EOF
 }
+
+# most SECONDS: bytes of pages that are dirty or being written at any time, of all owners
+most() {
+	local i n max=0
+	for ((i = 0; i < $1 * 10; i++)); do
+		n=$(pages)
+		((n <= max)) || max=$n
+		sleep 0.1
+	done
+	echo $((max * 4096))
+}
+
+# dirty_limit BYTES: of the system; writeback begins at half of it
+dirty_limit() {
+	local key
+	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do
+		undo+=("sysctl -qw vm.$key=$(sysctl -n "vm.$key") || true")
+	done
+	sysctl -qw "vm.dirty_bytes=$1" "vm.dirty_background_bytes=$(($1 / 2))"
+}

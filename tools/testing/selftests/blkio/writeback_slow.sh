@@ -12,26 +12,6 @@ LIMIT=$((20 * MiB))
 # 1 MB more or less of pages is what flushers do at a time
 SLACK=$MiB
 
-# most SECONDS: bytes that are dirty or being written at any time
-most() {
-	local i n max=0
-	for ((i = 0; i < $1 * 10; i++)); do
-		n=$(pages)
-		((n <= max)) || max=$n
-		sleep 0.1
-	done
-	echo $((max * 4096))
-}
-
-# dirty_limit BYTES: of the system
-dirty_limit() {
-	local key
-	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do
-		undo+=("sysctl -qw vm.$key=$(sysctl -n "vm.$key") || true")
-	done
-	sysctl -qw "vm.dirty_bytes=$1" "vm.dirty_background_bytes=$(($1 / 2))"
-}
-
 # overwritten GROUP: how long 400 times 64 KiB of one page after the other take, ms
 overwritten() {
 	in_group "$1" python3 - "$DEV" <<'EOF'

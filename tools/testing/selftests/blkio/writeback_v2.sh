@@ -49,17 +49,9 @@ shares() {
 	done
 }
 
-# less than a file: dirtying dirty pages takes no virtual time
-few_dirty() {
-	local key
-	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do
-		undo+=("sysctl -qw vm.$key=$(sysctl -n "vm.$key") || true")
-	done
-	sysctl -qw vm.dirty_bytes=$((90 * MiB)) vm.dirty_background_bytes=$((45 * MiB))
-}
-
 plan 10
-few_dirty
+# less than a file: dirtying dirty pages takes no virtual time
+dirty_limit $((90 * MiB))
 mount_cgroup v2
 grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
 echo +memory >"$CG/cgroup.subtree_control"

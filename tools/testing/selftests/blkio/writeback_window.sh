@@ -13,17 +13,6 @@ WINDOW=$((16 * MiB))
 # completed DISK: bytes that it has written
 completed() { awk '{ print $7 * 512 }' "/sys/block/${1##*/}/stat"; }
 
-# most SECONDS: bytes of them at any time
-most() {
-	local i n max=0
-	for ((i = 0; i < $1 * 10; i++)); do
-		n=$(pages)
-		((n <= max)) || max=$n
-		sleep 0.1
-	done
-	echo $((max * 4096))
-}
-
 # slow_below TEXT DISK: what g1 writes to DEV, with a limit of 1 MiB/s on DISK
 slow_below() {
 	local text=$1 disk=$2 begin from most
