@@ -214,7 +214,8 @@ static void ioband_line_up_below(struct cgroup_subsys_state *css)
  * @bio:	the bio
  *
  * If the device is above others, those may have limits, and there it is a driver that
- * writes: the task that asks waits on its way to user space.
+ * writes: the task that asks waits on its way to user space.  A task that is to come by for
+ * another disk does that: it may owe there.
  *
  * Context: process context; see blkcg_schedule_throttle().
  */
@@ -223,7 +224,7 @@ void ioband_asked_above(struct bio *bio)
 	struct gendisk *disk = bio->bi_bdev->bd_disk;
 
 	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) &&
-	    !(current->flags & (PF_KTHREAD | PF_USER_WORKER)))
+	    !(current->flags & (PF_KTHREAD | PF_USER_WORKER)) && !current->throttle_disk)
 		blkcg_schedule_throttle(disk, false);
 }
 
