@@ -52,23 +52,7 @@ beside_saved() {
 	umount "$MNT"
 }
 
-# first_limit: of what was dirty before there was any limit, the inode's group owes a second's worth at most
-first_limit() {
-	mount_cgroup v2
-	grep -qw memory "$CG/cgroup.controllers" && echo +memory >"$CG/cgroup.subtree_control"
-	group early
-	null_dev early size=400 memory_backed=1
-	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
-	in_group early dd if=/dev/zero of="$MNT/early" bs=1M count=32 status=none
-	cap early "$DEV" wbps=$MiB
-	sync
-	check "the first limit: a second's worth is owed at most, us" in_range "$(debt_usec early)" 0 1100000
-	umount "$MNT"
-	umount_cgroup
-}
-
-plan 7
-first_limit
+plan 6
 mount_cgroup v2
 group p p/{1..8}
 null_dev saved size=400 memory_backed=1
