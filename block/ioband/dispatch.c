@@ -238,8 +238,8 @@ static void ioband_dispatch_workfn(struct work_struct *work)
 }
 
 /*
- * Take what is held for a dead disk, some of it at a time.  Returns true if there may
- * be more.
+ * Take what is held for a disk that goes away, some of it at a time.  Returns true if there
+ * may be more.
  */
 static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 {
@@ -261,32 +261,45 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 	return ioband_share_drain(dev, bios, &budget);
 }
 
+static void ioband_cancel(struct gendisk *disk, struct bio_list *bios)
+{
+	struct ioband_dev *dev;
+
+	/* against ioband_activate(): there may be no dev yet, and then none comes */
+	guard(mutex)(&disk->queue->rq_qos_mutex);
+	dev = disk->queue->ioband;
+	while (dev && ioband_cancel_some(dev, bios))
+		;
+}
+
 /**
- * ioband_cancel_bios - fail what is held for a disk that is going away
- * @disk:	the disk, dead by now
+ * ioband_let_go - submit what is held for a disk that is about to go away
+ * @disk:	the disk, which nobody can open any more
  *
- * Nothing is held for it from here on.
+ * Its file systems are told to write what is dirty and to drop their inodes, and wait for
+ * reads that are under way.  From here on limits and weights hold nothing of it.
  *
  * Context: process context, del_gendisk().
  */
-void ioband_cancel_bios(struct gendisk *disk)
+void ioband_let_go(struct gendisk *disk)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
-	struct ioband_dev *dev;
+	struct blk_plug plug;
 	struct bio *bio;
 
-	/* against ioband_activate(): there may be no dev yet */
-	guard(mutex)(&disk->queue->rq_qos_mutex);
-	dev = disk->queue->ioband;
-	if (!dev)
-		return;
-
-	while (ioband_cancel_some(dev, &bios))
-		;
+	ioband_cancel(disk, &bios);
+	blk_start_plug(&plug);
 	while ((bio = bio_list_pop(&bios))) {
+		if (ioband_is_ticket(bio)) {
+			ioband_ticket_done(bio);
+			continue;
+		}
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
 		ioband_unstamp(bio);
-		bio_io_error(bio);
+		submit_bio_noacct_nocheck(bio, false);
+		cond_resched();
 	}
+	blk_finish_plug(&plug);
 }
 
 static bool ioband_outs_init(struct ioband_dev *dev)

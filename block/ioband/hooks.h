@@ -35,7 +35,7 @@ void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
 void ioband_css_killed(struct cgroup_subsys_state *css);
-void ioband_cancel_bios(struct gendisk *disk);
+void ioband_let_go(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
 /**
@@ -110,7 +110,7 @@ static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
-static inline void ioband_cancel_bios(struct gendisk *disk) { }
+static inline void ioband_let_go(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 #define ioband_css_killed	NULL
 

@@ -251,8 +251,8 @@ int ioband_activate(struct gendisk *disk)
 	int ret;
 
 	lockdep_assert_held(&q->rq_qos_mutex);
-	/* pairs with ioband_cancel_bios(): see I3 */
-	if (test_bit(GD_DEAD, &disk->state))
+	/* pairs with ioband_let_go(): see I3 */
+	if (!disk_live(disk))
 		return -ENODEV;
 	if (q->ioband)
 		/* else the queue's previous disk, whose that is, has not gone yet */

@@ -47,7 +47,42 @@ several() {
 	done
 }
 
-plan 55
+# goes OPTION...: how long it takes, in ms, to pull a disk below a file system, when a task
+# was killed and its I/O is held for hours
+goes() {
+	local begin pid
+	echo 3 >/proc/sys/vm/drop_caches
+	(in_group g dd "$@" bs=256k status=none) 2>/dev/null &
+	pid=$!
+	sleep 1
+	pkill -KILL -x dd
+	wait $pid || true
+	begin=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
+	null_off going
+	echo $(($(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) - begin))
+}
+
+# going LIMIT OPTION...
+going() {
+	mount_cgroup v2
+	group g
+	null_dev going memory_backed=1 size=64
+	mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
+	mkdir -p "$TMP/going"
+	mount "$DEV" "$TMP/going"
+	undo+=("! mountpoint -q $TMP/going || umount $TMP/going")
+	dd if=/dev/zero of="$TMP/going/file" bs=1M count=8 status=none
+	sync
+	cap g "$DEV" "$1"
+	check "a disk goes, $1 holds what a killed task has asked for" in_range "$(goes "${@:2}")" 0 500
+	umount "$TMP/going"
+	rmdir "$NULLB/going"
+	umount_cgroup
+}
+
+plan 57
+going rbps=1 if="$TMP/going/file" of=/dev/null
+going wbps=1 if=/dev/zero of="$TMP/going/file" oflag=direct conv=notrunc
 null_dev nb1 memory_backed=1 size=64
 null_dev nb2 memory_backed=1 size=64
 null_dev nb3
