@@ -83,6 +83,8 @@ static __always_inline void ioband_passed(struct bio *bio)
 		ioband_trace_passed(bio);
 	else
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	if (unlikely(bio_issue_as_root_blkg(bio)))
+		ioband_asked_above(bio);
 }
 
 /* Whatever is not the common case.  Returns true if @bio is kept. */

@@ -18,6 +18,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
+#include <linux/resume_user_mode.h>
 #include <linux/sched/signal.h>
 
 #include "ioband.h"
@@ -39,10 +40,11 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 
 	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
+		s64 tat = atomic64_read(&b->tat);
 
-		if (b->rate.per_sec)
-			debt_ns = max(debt_ns, ioband_debt(atomic64_read(&b->tat), now,
-							   b->rate.burst));
+		/* without the lock a rule may be seen that another one is just taking over from */
+		if (b->rate.per_sec && tat != IOBAND_TIME_MOVED)
+			debt_ns = max(debt_ns, ioband_debt(tat, now, b->rate.burst));
 	}
 	return debt_ns;
 }
@@ -139,6 +141,46 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp)
 		   ioband_dir_debt_ns(&grp->dir[WRITE], now));
 }
 
+/* Does a group owe more than it may, or while others wait? */
+static bool ioband_owes_much(struct ioband_grp *grp)
+{
+	if (!READ_ONCE(grp->dir[READ].owed_turn) && !READ_ONCE(grp->dir[WRITE].owed_turn))
+		return false;
+	return ioband_grp_debt_ns(grp) > IOBAND_DEBT_MAX_NS || ioband_has_line(grp);
+}
+
+/**
+ * ioband_fork - a task is new in its group
+ * @child:	the task, which does not run yet
+ *
+ * If the group owes more than a second's worth, or others wait for the same limits, the task
+ * waits before it does anything.  A task that made a debt waits for that itself, but not one
+ * that is killed meanwhile.
+ *
+ * Context: fork().
+ */
+void ioband_fork(struct task_struct *child)
+{
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+	struct blkcg *blkcg;
+
+	/* a worker comes by after its work, as it is woken for some before that */
+	if (!static_branch_unlikely(&ioband_key) || (child->flags & PF_USER_WORKER))
+		return;
+	guard(rcu)();
+	blkcg = css_to_blkcg(task_css(child, io_cgrp_id));
+	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
+		grp = blkg_to_grp(blkg);
+		if (!grp || !ioband_is_ready(grp) || !ioband_owes_much(grp))
+			continue;
+		child->throttle_disk = ioband_get_disk(grp);
+		if (child->throttle_disk)
+			set_notify_resume(child);
+		return;
+	}
+}
+
 /* Wait for a while.  Returns true if there may still be a debt. */
 static bool ioband_repay_debt(s64 debt_ns)
 {
@@ -168,9 +210,6 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	struct ioband_grp *grp = blkg_to_grp(blkg);
 	bool again;
 
-	/* one of io_uring wakes itself when it sleeps here: its ring's I/O waits instead */
-	if (current->flags & PF_USER_WORKER)
-		return;
 	/* a device without limits may be above some that have them */
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));

@@ -212,6 +212,8 @@ bool ioband_judge(struct bio *bio, bool in_lane)
 		return true;
 	if (verdict == IOBAND_OWE)
 		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
+	else if (bio_issue_as_root_blkg(bio))
+		ioband_asked_above(bio);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);
 	/* v1 counts bytes once, and zones have to know the rest of a split */

@@ -35,6 +35,7 @@ void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
 void ioband_css_killed(struct cgroup_subsys_state *css);
+void ioband_fork(struct task_struct *child);
 void ioband_let_go(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 
@@ -113,6 +114,7 @@ static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
 static inline void ioband_let_go(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 #define ioband_css_killed	NULL
+#define ioband_fork		NULL
 
 #endif /* CONFIG_BLK_CGROUP_IOBAND */
 

@@ -355,6 +355,7 @@ void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 
 /* policy.c */
+struct gendisk *ioband_get_disk(struct ioband_grp *grp);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 

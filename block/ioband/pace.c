@@ -178,7 +178,7 @@ static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_
 	return least == U64_MAX ? 0 : least;
 }
 
-/* A disk below that a group owes to, and where others wait. */
+/* A disk below that a group owes to, and where others wait; with references on both. */
 static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
 {
 	s64 owed_at_ns, now = ktime_get_ns();
@@ -191,9 +191,12 @@ static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
 		if (!grp || !ioband_is_ready(grp))
 			continue;
 		owed_at_ns = READ_ONCE(grp->owed_at_ns);
-		if (owed_at_ns && now - owed_at_ns <= IOBAND_BELOW_NS &&
-		    ioband_has_line(grp) && blkg_tryget(blkg))
+		if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS ||
+		    !ioband_has_line(grp) || !blkg_tryget(blkg))
+			continue;
+		if (ioband_get_disk(grp))
 			return grp;
+		blkg_put(blkg);
 	}
 	return NULL;
 }
@@ -202,20 +205,23 @@ static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
 static void ioband_line_up_below(struct cgroup_subsys_state *css)
 {
 	struct ioband_grp *grp = ioband_get_owed(css);
+	struct gendisk *disk;
 
 	if (!grp)
 		return;
+	disk = grp->dev->disk;
 	ioband_stand_in_line(grp);
 	blkg_put(pd_to_blkg(&grp->pd));
+	put_disk(disk);
 }
 
 /**
- * ioband_asked_above - a task writes metadata to a device that does not limit it
+ * ioband_asked_above - a task writes metadata to a device whose limits let it
  * @bio:	the bio
  *
  * If the device is above others, those may have limits, and there it is a driver that
  * writes: the task that asks waits on its way to user space.  A task that is to come by for
- * another disk does that: it may owe there.
+ * another disk does that: it may owe there, and looks at the disks below all the same.
  *
  * Context: process context; see blkcg_schedule_throttle().
  */
@@ -223,15 +229,17 @@ void ioband_asked_above(struct bio *bio)
 {
 	struct gendisk *disk = bio->bi_bdev->bd_disk;
 
-	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) &&
-	    !(current->flags & (PF_KTHREAD | PF_USER_WORKER)) && !current->throttle_disk)
+	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) && !current->throttle_disk)
 		blkcg_schedule_throttle(disk, false);
 }
 
 /**
- * ioband_owed_below_ns - what a group owes to devices below one
+ * ioband_owed_below_ns - what drivers have written for a group and it owes
  * @css:	the group
- * @disk:	the device that may be above others
+ * @disk:	the device that the current task comes by for; what is owed to that is not
+ *		looked at
+ *
+ * A task comes by for one disk only, and may have asked several for metadata.
  *
  * Has the current task line up at a device below if the group owes nothing, see
  * ioband_stand_in_line().
@@ -243,8 +251,6 @@ s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
 {
 	struct dirty_rate rate = { };
 
-	if (!ioband_is_above(disk->bdi))
-		return 0;
 	scoped_guard(rcu)
 		ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
 	if (rate.probe && !rate.owed_ns)

@@ -286,6 +286,22 @@ void ioband_activated(struct gendisk *disk)
 }
 
 /**
+ * ioband_get_disk - get a reference on the disk of a group
+ * @grp:	a group that was found in a list of blkgs
+ *
+ * A disk first loses its blkgs, and is freed a grace period after that at the earliest.
+ *
+ * Context: the RCU read side in which the group was found.
+ * Return: the disk, NULL if it is about to be freed.
+ */
+struct gendisk *ioband_get_disk(struct ioband_grp *grp)
+{
+	struct gendisk *disk = grp->dev->disk;
+
+	return kobject_get_unless_zero(&disk_to_dev(disk)->kobj) ? disk : NULL;
+}
+
+/**
  * ioband_exit_disk - undo ioband_activate()
  * @disk:	a disk whose blkgs are gone
  *

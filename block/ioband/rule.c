@@ -108,7 +108,7 @@ static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
 	if (old) {
 		bool waiting = arrival != S64_MAX;
 
-		tat = atomic64_xchg(&old->bucket[unit].tat, IOBAND_TIME_MAX);
+		tat = atomic64_xchg(&old->bucket[unit].tat, IOBAND_TIME_MOVED);
 		if (waiting && arrival > old->since)
 			tat = max(tat, arrival);
 		tat = ioband_carry_over(tat, now, waiting,

@@ -5,6 +5,7 @@
  * attack_uring MODE FILE BASE LENGTH CHUNK TOTAL MS
  *   direct  O_DIRECT, fixed buffers and a fixed file, DEPTH writes outstanding
  *   fsync   buffered writes, each with an fsync linked to it
+ *   meta    an extended attribute, each with an fsync linked to it; no data
  *   buffered  buffered writes alone, with an fsync now and then
  *   sqpoll  as direct, submitted by a kernel thread; not in virtual time, in which
  *           that thread, which polls, stops the clock
@@ -128,17 +129,37 @@ static long long now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
+/* A request that workers do: it makes metadata. */
+static void set_attribute(struct io_uring_sqe *sqe, int fd, const char *value, size_t len)
+{
+	sqe->opcode = IORING_OP_FSETXATTR;
+	sqe->fd = fd;
+	sqe->addr = (unsigned long)"user.attack";
+	sqe->addr2 = (unsigned long)value;
+	sqe->len = len;
+}
+
+static void write_fixed(struct io_uring_sqe *sqe, int fd, const struct iovec *vec, long long at)
+{
+	sqe->opcode = IORING_OP_WRITE_FIXED;
+	sqe->fd = fd;
+	sqe->addr = (unsigned long)vec->iov_base;
+	sqe->len = vec->iov_len;
+	sqe->off = at;
+}
+
 int main(int argc, char **argv)
 {
 	long long base, length, chunk, total, end, asked = 0;
 	unsigned int outstanding = 0, pushed;
-	bool direct, sync, link;
+	bool direct, sync, link, meta;
 	struct iovec vec;
 	int fd;
 
 	if (argc != 8)
 		return 2;
-	link = !strcmp(argv[1], "fsync");
+	meta = !strcmp(argv[1], "meta");
+	link = meta || !strcmp(argv[1], "fsync");
 	sync = link || !strcmp(argv[1], "buffered");
 	direct = !sync;
 	base = atoll(argv[3]);
@@ -160,11 +181,10 @@ int main(int argc, char **argv)
 		for (pushed = 0; outstanding < DEPTH && asked < total; ) {
 			struct io_uring_sqe *sqe = next_sqe();
 
-			sqe->opcode = IORING_OP_WRITE_FIXED;
-			sqe->fd = fd;
-			sqe->addr = (unsigned long)vec.iov_base;
-			sqe->len = chunk;
-			sqe->off = base + asked % length;
+			if (meta)
+				set_attribute(sqe, fd, (char *)&asked, sizeof(asked));
+			else
+				write_fixed(sqe, fd, &vec, base + asked % length);
 			if (link)
 				sqe->flags = IOSQE_IO_LINK;
 			push();

@@ -113,26 +113,56 @@ below() {
 	umount_cgroup
 }
 
-# above RATE: the same with metadata of btrfs on a loop device, beside direct writes to the rest of the disk
+# chmoding_two FILE SECONDS: as chmoding, and then metadata on another disk, which has a limit that does not bite
+chmoding_two() {
+	python3 - "$1" "$2" <<'EOF'
+import os, sys, time
+files = [os.open(name, os.O_WRONLY | os.O_CREAT) for name in (sys.argv[1], os.environ['TWO'] + '/two')]
+end = time.monotonic() + float(sys.argv[2])
+mode = 0
+while time.monotonic() < end:
+    mode = 0o644 - mode
+    for fd in files:
+        os.fchmod(fd, mode)
+    os.sync()
+EOF
+}
+
+# two RATE: TWO is btrfs on another disk with a limit
+two() {
+	export TWO=$TMP/two
+	null_dev two size=400 memory_backed=1
+	mkfs.btrfs -q "$DEV"
+	mkdir "$TWO"
+	mount "$DEV" "$TWO"
+	undo+=("! mountpoint -q $TWO || umount $TWO")
+	cap p "$DEV" wbps="$1"
+}
+
+# above RATE HOW [TOP]: the same with metadata of btrfs on a loop device that has the limit TOP, made
+# by HOW, beside direct writes to the rest of the disk
 above() {
 	local bottom top rest=$((400 * MiB / 512))
 	mount_cgroup v2
 	group p p/a p/b
-	null_dev bottom size=800 memory_backed=1
+	[ "$2" = chmoding ] || two $((1024 * MiB))
+	null_dev "bottom$2$3" size=800 memory_backed=1
 	bottom=$DEV
 	top=$(losetup --find --show --direct-io=on --sizelimit $((400 * MiB)) "$bottom")
 	undo+=("losetup -d $top")
 	make_fs btrfs "$top" -q
-	dm_dev rest "0 $rest linear $bottom $rest" || bail "no dm"
+	dm_dev "rest$2$3" "0 $rest linear $bottom $rest" || bail "no dm"
 	cap p "$bottom" wbps="$1"
+	[ -z "$3" ] || cap p "$top" wbps="$3"
 	start_soon
-	again_in p/b chmoding &
+	again_in p/b "$2" &
 	loads+=($!)
 	load p/a honest -f "$DEV" -o w -s 4k -t $SEC -L 1M
 	wait_loads
-	check "v2, beside metadata above the disk: whoever asks for more than its part gets half" \
+	check "v2, beside metadata above the disk, $2${3:+, a limit there}: whoever asks for more than its part gets half" \
 		within "$(val honest bytes)" $(($1 * SEC / 2)) 150000
 	umount "$MNT"
+	[ "$2" = chmoding ] || umount "$TWO"
 	umount_cgroup
 }
 
@@ -247,10 +277,12 @@ EOF
 	umount_cgroup
 }
 
-plan 16
+plan 18
 first_page $((4 * KiB))
 below $((128 * KiB))
-above $((128 * KiB))
+above $((128 * KiB)) chmoding ''
+above $((128 * KiB)) chmoding $((1024 * MiB))
+above $((128 * KiB)) chmoding_two ''
 beside_siblings
 metadata ext4 syncing_all -q -F -b 1024 -E lazy_itable_init=0
 metadata f2fs syncing -q

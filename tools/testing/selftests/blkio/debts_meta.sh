@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Tasks that make metadata and do not come to user space afterwards, where they would wait
+# for what they owe: workers of io_uring, and tasks that are killed meanwhile.
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+SEC=10
+RATE=$((128 * KiB))
+
+charged() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/p/io.stat"; }
+
+# killing FILE SECONDS: a child makes metadata, and is killed while it waits for the disk
+killing() {
+	python3 - "$1" "$2" <<'EOF'
+import os, signal, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+end = time.monotonic() + float(sys.argv[2])
+mode = 0
+while time.monotonic() < end:
+    os.fchmod(fd, mode := 0o644 - mode)
+    child = os.fork()
+    if not child:
+        os.fsync(fd)
+        os._exit(0)
+    time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+EOF
+}
+
+# uring FILE SECONDS: metadata by workers
+uring() { attack_uring meta "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
+
+# bound HOW: p/b makes metadata for SEC, and a task of p/a writes a little
+bound() {
+	local at
+	at=$(charged)
+	start_soon
+	(
+		until_ns "$START"
+		in_group p/b bash -c "$(declare -f "$1"); $1 '$MNT/meta' $SEC"
+	) &
+	loads+=($!)
+	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t $SEC -L 1M
+	wait_loads
+	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) 0 $((RATE * (SEC + 2)))
+	# 250 ms after each I/O the next waits for a debt of a second and what one more fsync() makes
+	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" $((SEC * 1000 / 1400 - 1)) $((SEC * 4 + 1))
+}
+
+plan 4
+null_dev nb0 size=400 memory_backed=1 completion_nsec=2000000
+make_fs btrfs "$DEV" -q
+: >"$MNT/meta"
+# its direct writes are of data alone
+: >"$MNT/honest"
+chattr +C "$MNT/honest"
+dd if=/dev/zero of="$MNT/honest" bs=1M count=1 conv=fsync status=none
+mount_cgroup v2
+group p p/a p/b
+cap p "$DEV" wbps=$RATE
+bound killing
+bound uring
+umount "$MNT"
