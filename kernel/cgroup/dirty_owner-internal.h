@@ -312,24 +312,38 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;
-extern struct dirty_words **dirty_chunks;
-extern unsigned long dirty_nr_chunks;
+
+/*
+ * Chunks of words.  When memory is added beyond its end a larger table takes its place;
+ * who reads the old one is nowhere to be waited for, so it stays, at 8 bytes for 128 MiB.
+ */
+struct dirty_table {
+	unsigned long		nr;
+	struct dirty_table	*old;
+	struct dirty_words	*chunks[] __counted_by(nr);
+};
+
+extern struct dirty_table *dirty_table;
 
 /**
  * dirty_words_of - the words of a page
  * @pfn:	the page
  *
  * Context: any.
- * Return: its words, followed by those of the next pages of its chunk; NULL if the
- *	   memory was added later.
+ * Return: its words, followed by those of the next pages of its chunk; NULL if there are
+ *	   none, as for memory that came when there was none for them.
  */
 static inline struct dirty_words *dirty_words_of(unsigned long pfn)
 {
+	/* address dependencies: these pair with the releases in dirty_words.c */
+	const struct dirty_table *table = READ_ONCE(dirty_table);
 	unsigned long chunk = pfn >> DIRTY_CHUNK_SHIFT;
+	struct dirty_words *words;
 
-	if (unlikely(chunk >= dirty_nr_chunks || !dirty_chunks[chunk]))
+	if (unlikely(chunk >= table->nr))
 		return NULL;
-	return dirty_chunks[chunk] + (pfn & (BIT(DIRTY_CHUNK_SHIFT) - 1));
+	words = READ_ONCE(table->chunks[chunk]);
+	return likely(words) ? words + (pfn & (BIT(DIRTY_CHUNK_SHIFT) - 1)) : NULL;
 }
 
 static inline struct dirty_words *dirty_folio_words(const struct folio *folio)

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The words of pages: two for each, in chunks beside the memory map.
+ * The words of pages: two for each, in chunks beside the memory map, each on the node of
+ * its memory.  Memory that comes later gets its words before it can be used, and what has
+ * words keeps them when it goes: it may come back.
  */
+#include <linux/init.h>
 #include <linux/memblock.h>
+#include <linux/memory.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -14,49 +18,135 @@ DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
 
 #define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
 
-struct dirty_words **dirty_chunks __read_mostly;
-unsigned long dirty_nr_chunks __read_mostly;
+static struct dirty_table dirty_no_table;
+struct dirty_table *dirty_table __read_mostly = &dirty_no_table;
 static DEFINE_MUTEX(dirty_enable_mutex);
+/* Whoever changes the table; below the locks of memory hotplug, above none but reclaim's. */
+static DEFINE_MUTEX(dirty_table_mutex);
 const struct dirty_owner_ops *dirty_owner_ops __read_mostly;
 
-static bool dirty_chunk_has_memory(unsigned long chunk)
+/* A page of a chunk that is in use, or NULL. */
+static struct page *dirty_chunk_page(unsigned long chunk)
 {
 	unsigned long pfn = chunk << DIRTY_CHUNK_SHIFT;
+	struct page *page = NULL;
 
-	for (unsigned long i = 0; i < DIRTY_CHUNK; i += pageblock_nr_pages)
-		if (pfn_to_online_page(pfn + i))
-			return true;
-	return false;
+	for (unsigned long i = 0; i < DIRTY_CHUNK && !page; i += pageblock_nr_pages)
+		page = pfn_to_online_page(pfn + i);
+	return page;
 }
 
-static void dirty_chunks_free(struct dirty_words **chunks, unsigned long nr)
+static int dirty_chunk_alloc(struct dirty_table *table, unsigned long chunk, int nid)
 {
-	for (unsigned long i = 0; i < nr; i++)
-		vfree(chunks[i]);
-	vfree(chunks);
-}
+	struct dirty_words *words;
 
-static int dirty_chunks_alloc(void)
-{
-	unsigned long nr = DIV_ROUND_UP(max_pfn, DIRTY_CHUNK);
-	struct dirty_words **chunks = vcalloc(nr, sizeof(*chunks));
-
-	if (!chunks)
+	if (table->chunks[chunk])
+		return 0;
+	words = vzalloc_node(DIRTY_CHUNK * sizeof(*words), nid);
+	if (!words)
 		return -ENOMEM;
-	for (unsigned long i = 0; i < nr; i++) {
-		if (!dirty_chunk_has_memory(i))
-			continue;
-		chunks[i] = vcalloc(DIRTY_CHUNK, sizeof(*chunks[i]));
-		if (!chunks[i]) {
-			dirty_chunks_free(chunks, nr);
-			return -ENOMEM;
-		}
-		cond_resched();
-	}
-	dirty_chunks = chunks;
-	dirty_nr_chunks = nr;
+	/* the words are zero for who finds them */
+	smp_store_release(&table->chunks[chunk], words);
 	return 0;
 }
+
+static void dirty_table_free(struct dirty_table *table)
+{
+	for (unsigned long i = 0; i < table->nr; i++)
+		vfree(table->chunks[i]);
+	kvfree(table);
+}
+
+/* A table of @nr chunks, those of the one that is in use among them. */
+static struct dirty_table *dirty_table_alloc(unsigned long nr)
+{
+	struct dirty_table *table = kvzalloc_flex(*table, chunks, nr), *old = dirty_table;
+
+	if (!table)
+		return NULL;
+	table->nr = nr;
+	table->old = old;
+	memcpy(table->chunks, old->chunks, flex_array_size(old, chunks, old->nr));
+	return table;
+}
+
+static int dirty_table_fill(struct dirty_table *table)
+{
+	struct page *page;
+	int ret;
+
+	for (unsigned long i = 0; i < table->nr; i++) {
+		page = dirty_chunk_page(i);
+		ret = page ? dirty_chunk_alloc(table, i, page_to_nid(page)) : 0;
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Words for the memory that there is. */
+static int dirty_table_begin(void)
+{
+	struct dirty_table *table;
+	int ret;
+
+	guard(mutex)(&dirty_table_mutex);
+	table = dirty_table_alloc(DIV_ROUND_UP(max_pfn, DIRTY_CHUNK));
+	if (!table)
+		return -ENOMEM;
+	ret = dirty_table_fill(table);
+	if (ret)
+		dirty_table_free(table);
+	else
+		smp_store_release(&dirty_table, table); /* after what is in it */
+	return ret;
+}
+
+/* Words for memory that comes. */
+static int dirty_table_add(unsigned long pfn, unsigned long nr_pages)
+{
+	unsigned long first = pfn >> DIRTY_CHUNK_SHIFT;
+	unsigned long end = DIV_ROUND_UP(pfn + nr_pages, DIRTY_CHUNK);
+	struct dirty_table *table;
+	int ret = 0;
+
+	guard(mutex)(&dirty_table_mutex);
+	/* without a table dirty_table_begin() will see to it */
+	if (dirty_table == &dirty_no_table)
+		return 0;
+	if (end > dirty_table->nr) {
+		table = dirty_table_alloc(end);
+		if (!table)
+			return -ENOMEM;
+		smp_store_release(&dirty_table, table); /* after what is in it */
+	}
+	for (unsigned long i = first; i < end && !ret; i++)
+		ret = dirty_chunk_alloc(dirty_table, i, pfn_to_nid(pfn));
+	return ret;
+}
+
+static int dirty_memory_notify(struct notifier_block *nb, unsigned long action, void *arg)
+{
+	const struct memory_notify *memory = arg;
+
+	switch (action) {
+	case MEM_GOING_ONLINE:
+		return notifier_from_errno(dirty_table_add(memory->start_pfn,
+							   memory->nr_pages));
+	case MEM_ONLINE:
+		/* dirty_table_begin() may have looked between the two; too late to fail */
+		dirty_table_add(memory->start_pfn, memory->nr_pages);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+static int __init dirty_words_init(void)
+{
+	return hotplug_memory_notifier(dirty_memory_notify, DEFAULT_CALLBACK_PRI);
+}
+subsys_initcall(dirty_words_init);
 
 /**
  * dirty_owner_enable - let pages have owners from now on
@@ -76,10 +166,11 @@ int dirty_owner_enable(const struct dirty_owner_ops *ops)
 	guard(mutex)(&dirty_enable_mutex);
 	if (static_key_enabled(&dirty_owner_key.key))
 		return 0;
-	ret = dirty_chunks_alloc();
+	ret = dirty_table_begin();
 	if (ret)
 		return ret;
 	dirty_owner_ops = ops;
+	/* takes the lock of CPU hotplug, which memory hotplug has above that of the table */
 	static_branch_enable(&dirty_owner_key);
 	return 0;
 }
