@@ -5,6 +5,7 @@
 usage: writeback_folios.py large FILE             how many 4 KiB pages of it are in large folios
        writeback_folios.py parts FILE FROM STEP   write() of 4 KiB at FROM and each STEP bytes after it
        writeback_folios.py stores FILE STEP       the same with 1 byte, and one store through a mapping beside each
+       writeback_folios.py synced FILE STEP PROCS as many stores, and fsync() by a child in the group whose tasks are in PROCS
        writeback_folios.py resize FILE            its length to 4 KiB less 1 byte, then to 1 MiB more than it was
 """
 import mmap
@@ -64,6 +65,20 @@ def stores(fd, step):
         area[offset + step // 2] = 1
 
 
+def synced(fd, step, procs):
+    """Stores one byte every step bytes; a child joins a group and has the file written while it is mapped."""
+    area = mapped(fd)
+    for offset in range(0, len(area), step):
+        area[offset] = 1
+    child = os.fork()
+    if not child:
+        with open(procs, 'w', encoding='ascii') as file:
+            file.write('0')
+        os.fsync(fd)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
 def resize(fd):
     """Cuts a file within its first page, then lengthens it by 1 MiB."""
     length = os.fstat(fd).st_size
@@ -73,8 +88,8 @@ def resize(fd):
 
 def main():
     fd = os.open(sys.argv[2], os.O_RDWR)
-    actions = {'large': large, 'parts': parts, 'stores': stores, 'resize': resize}
-    actions[sys.argv[1]](fd, *map(int, sys.argv[3:]))
+    actions = {'large': large, 'parts': parts, 'stores': stores, 'synced': synced, 'resize': resize}
+    actions[sys.argv[1]](fd, *(int(word) if word.isdigit() else word for word in sys.argv[3:]))
 
 
 main()

@@ -43,7 +43,7 @@ paid() {
 	check "$fs, $text: nobody's bytes" in_range $(($(all_written) - sum)) 0 "$MORE"
 }
 
-# on FS MKFS_ARGUMENT...: 12 points
+# on FS MKFS_ARGUMENT...: 13 points
 on() {
 	fs=$1
 	shift
@@ -69,6 +69,11 @@ on() {
 	check "$fs, a byte by write() and a store: the group pays for folios" in_range "$(moved 1)" $((4 * MiB)) $SIZE
 	check "$fs, a byte by write() and a store: nobody's bytes" in_range $(($(all_written) - $(moved 1))) 0 "$MORE"
 
+	# what the root group has stored is not whose task has it written
+	fresh
+	folios synced $((64 * KiB)) "$CG/g1/cgroup.procs"
+	check "$fs, root's stores and a group's fsync: the group pays for no data" in_range "$(moved 1)" 0 $((128 * KiB))
+
 	fresh
 	in_group g1 python3 "$HERE/writeback_folios.py" resize "$MNT/file"
 	sync
@@ -80,7 +85,7 @@ on() {
 }
 
 grep -q . /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || skip_all "no large folios"
-plan 36
+plan 39
 # what is dirty is written when the test says so, or a folio could be written between write() and store
 undo+=("sysctl -qw vm.dirty_writeback_centisecs=$(sysctl -n vm.dirty_writeback_centisecs)")
 sysctl -qw vm.dirty_writeback_centisecs=0
