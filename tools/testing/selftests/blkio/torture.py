@@ -27,6 +27,7 @@ class Round:
         self.world, self.changes, self.rng = world, changes, world.rng
         least, most = (60, 1800) if world.virtual else (10, 60)
         self.seconds = random.Random(world.seed + 1000000).uniform(least, most)
+        world.dog.lift = lambda: self.changes.lift_all(world.disks)
         # the mean time between two changes
         self.gap = 10 ** self.rng.uniform(*((-0.3, 1.3) if world.virtual else (-2, -0.5)))
 

@@ -25,7 +25,7 @@ mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 KCSAN=/sys/kernel/debug/kcsan
 if [ -e $KCSAN ]; then
 	echo whitelist >$KCSAN
-	awk '$2 ~ /^[tT]$/ && $3 ~ /^_*(ioband|dirty_(owner|flow|pace))_/ { print "!" $3 }' /proc/kallsyms |
+	awk '$2 ~ /^[tT]$/ && $3 ~ /^_*(ioband|dirty)_/ { print "!" $3 }' /proc/kallsyms |
 		sort -u | while read -r name; do echo "$name" >$KCSAN || true; done
 	echo on >$KCSAN
 fi
