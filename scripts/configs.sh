@@ -29,3 +29,6 @@ config_bootargs() {
 	qemu*)              echo "" ;;
 	esac
 }
+
+# The names of the KUnit suites of the series.
+kunit_suites() { sed -n 's/^\t\.name = "\(ioband_[a-z]*\)",$/\1/p' "$TOP"/block/ioband/tests/*_kunit.c "$TOP"/kernel/cgroup/*_kunit.c; }
