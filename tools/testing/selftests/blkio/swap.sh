@@ -12,16 +12,25 @@ RATE=$MiB
 BURST=$((64 * KiB)) OWED=$RATE
 OUT=$((16 * MiB))	# what a task asks to be swapped out
 
-# owner GROUP: a task that has 32 MiB, and touches no page of it again; returns when it has them
+# owner GROUP: a task that has 32 MiB, and touches no page of it again before touch(); returns when
+# it has them
 owner() {
 	local i
-	in_group "$1" python3 - "$TMP/ready" <<'EOF' &
-import sys, time
+	in_group "$1" python3 - "$TMP/ready" "$TMP/touch" "$TMP/touched" <<'EOF' &
+import os, sys, time
+ready, touch, touched = sys.argv[1:]
 pages = bytearray(32 << 20)
 for i in range(0, len(pages), 4096):
     pages[i] = i >> 12 & 255
-open(sys.argv[1], 'w').close()
-time.sleep(1000)
+open(ready, 'w').close()
+while not os.path.exists(touch):
+    time.sleep(0.1)
+begin = time.monotonic()
+for i in range(0, len(pages), 4096):
+    if pages[i] != i >> 12 & 255:
+        sys.exit(f'page {i >> 12} is not what it was')
+with open(touched, 'w', encoding='ascii') as file:
+    print(int((time.monotonic() - begin) * 1000), file=file)
 EOF
 	OWNER=$!
 	for ((i = 0; i < 300; i++)); do
@@ -64,6 +73,30 @@ swapped() {
 	echo "charged to the owner $BY_GROUP, to the one who asks $BY_ASKER bytes, who waits for $TOOK_MS ms"
 	# the rest of what is reclaimed are pages of the program
 	in_range $((BY_GROUP + BY_ASKER)) $((OUT * 3 / 4)) $((OUT * 5 / 4))
+}
+
+# nr_owed GROUP: how many I/Os have passed as its debt
+nr_owed() { sed -n "s/^$(devno "$DEV") .*nr_owed=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+
+# Swapped in, by a group that reads at its limit besides: no read of swap is held, eight pages at a
+# time are owed, and both together keep to the limit.
+swapped_in() {
+	local from begin took reader elapsed owed
+	swapped b a || return 1
+	cap a "$DEV" rbps=$RATE
+	from=$(rbytes a) owed=$(nr_owed a) begin=$(now_ms)
+	in_group a dd if="$DEV" of=/dev/null bs=64k iflag=direct status=none 2>/dev/null &
+	reader=$!
+	touch "$TMP/touch"
+	wait "$OWNER" || return 1
+	elapsed=$(($(now_ms) - begin)) from=$(($(rbytes a) - from))
+	kill $reader
+	wait $reader || true
+	read -r took <"$TMP/touched"
+	echo "the owner's pages are back in $took ms"
+	# the last one may be owed
+	within "$from" $((elapsed * RATE / 1000)) 20000 || return 1
+	in_range $(($(nr_owed a) - owed)) $((BY_GROUP / 8 / 4096)) $((BY_GROUP / 4096))
 }
 
 # The limit binds the owner, and who asks is outside of it.
@@ -111,7 +144,7 @@ unlimited() {
 	in_range "$TOOK_MS" 0 100
 }
 
-plan 5
+plan 6
 null_dev nb0 size=300 mbps=400 memory_backed=1
 mount_cgroup v2
 mkswap "$DEV" >/dev/null
@@ -133,3 +166,4 @@ check "swapped out by a task below the same limit" from_inside
 owner_ends P/a
 check "swapped out by a task below one of the limits" from_beside
 owner_ends P/a
+check "swapped in beside reads at the limit" swapped_in
