@@ -282,11 +282,12 @@ void ioband_gate_used(struct ioband_dir *gate)
  *
  * Context: dev->lock held.
  * Return: the time in ns that it is to be charged for, no more than
- *	   IOBAND_LATE_NS before @now; after @now if it may not leave yet.
+ *	   IOBAND_LATE_NS and ioband_ticks_ns() before @now; after @now if it may not
+ *	   leave yet.
  */
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
-	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS);
+	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS - ioband_ticks_ns());
 	struct ioband_dir *gate;
 
 	/* nobody is due before it is its turn, nor by a limit that was not there yet */

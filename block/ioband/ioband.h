@@ -243,6 +243,16 @@ static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
 	return blkg_to_grp(pd_to_blkg(&grp->pd)->parent);
 }
 
+/*
+ * How late a held bio may leave where timers end at ticks, as with highres=off: a tick, and
+ * one more until whoever is woken has run.  A group has so much more of a burst there, or
+ * I/O after I/O would lose what the ticks take.
+ */
+static inline s64 ioband_ticks_ns(void)
+{
+	return hrtimer_resolution > IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
+}
+
 static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
 {
 	return rcu_dereference_protected(gate->rule,

@@ -169,6 +169,8 @@ void ioband_set_limits(struct ioband_grp *grp, int rw,
 
 		swap(new, *spare);
 		ioband_reserve_init(new, limit);
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			new->bucket[unit].rate.burst += ioband_ticks_ns();
 		new->since = now;
 		new->lent = old ? old->lent : now;
 		if (old)

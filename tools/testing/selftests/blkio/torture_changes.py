@@ -275,7 +275,7 @@ class Changes(Faults):
     def kill(self, _):
         """A load, whatever it has under way."""
         load = self.pick_load()
-        if not load:
+        if not load or not load.begun():
             return None
         load.kill()
         return str(load)
@@ -283,7 +283,7 @@ class Changes(Faults):
     def end(self, _):
         """A load; its data is compared."""
         load = self.pick_load()
-        if not load or load.stopped:
+        if not load or load.stopped or not load.begun():
             return None
         load.end()
         return str(load)

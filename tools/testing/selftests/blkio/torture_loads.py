@@ -2,6 +2,7 @@
 """The loads of a round of torture: processes that verify their data, and short ones beside them."""
 import contextlib
 import fcntl
+import glob
 import os
 import signal
 import struct
@@ -61,6 +62,14 @@ class Load:
     def running(self):
         """It may still do I/O."""
         return self.process.poll() is None
+
+    def begun(self):
+        """It has its disk open. Earlier a signal may end it in the middle of a path, after which a root on 9p finds no file any more."""
+        try:
+            files = [os.readlink(file) for file in glob.glob(f'/proc/{self.process.pid}/fd/*')]
+            return any(file == self.disk.node() or file.startswith(f'{self.disk.mnt}/') for file in files)
+        except OSError:
+            return False
 
     def signal(self, number):
         """If there is somebody to get it."""
