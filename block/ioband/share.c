@@ -308,7 +308,11 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		return false;
 	}
 	bio_list_add(&grp->share.fifo, bio);
-	return !ioband_share_go(dev, bio, now);
+	if (ioband_share_go(dev, bio, now))
+		return false;
+	/* it has waited: see ioband_hold() */
+	bio->bi_opf &= ~REQ_NOWAIT;
+	return true;
 }
 
 /**

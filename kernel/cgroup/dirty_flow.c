@@ -253,16 +253,15 @@ static bool dirty_flow_is_used(struct dirty_flow *flow)
 	       atomic_read(&flow->users);
 }
 
-/* Hide those that seem to be of no use.  Returns true if any is left to see. */
-static bool dirty_flow_hide(struct hlist_head *hidden)
+/* Hide those of a bucket that seem to be of no use.  Returns true if any is left to see. */
+static bool dirty_flow_hide(struct hlist_head *bucket, struct hlist_head *hidden)
 {
 	struct dirty_flow *flow;
 	struct hlist_node *tmp;
 	bool left = false;
-	int i;
 
 	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
-	hash_for_each_safe(dirty_flows, i, tmp, flow, node) {
+	hlist_for_each_entry_safe(flow, tmp, bucket, node) {
 		if (dirty_flow_is_used(flow)) {
 			flow->idle_since = jiffies;
 		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
@@ -277,30 +276,23 @@ static bool dirty_flow_hide(struct hlist_head *hidden)
 }
 
 /*
- * Those that nobody used meanwhile go; the others are seen again, unless there is another
- * one for the same by now: then they stay hidden until their pages are written.
+ * One that nobody used meanwhile goes; others are seen again, unless there is another one for
+ * the same by now: then they stay hidden until their pages are written.  Returns true if @flow
+ * stays.
  */
-static bool dirty_flow_sort_out(struct hlist_head *hidden)
+static bool dirty_flow_sort_out(struct dirty_flow *flow)
 {
-	struct dirty_flow *flow;
-	struct hlist_node *tmp;
-	bool left = false;
-
 	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
-	hlist_for_each_entry_safe(flow, tmp, hidden, idle) {
-		if (!dirty_flow_is_used(flow)) {
-			__xa_erase(&dirty_flow_ids, flow->id);
-			continue;
-		}
-		left = true;
-		hlist_del(&flow->idle);
-		if (dirty_flow_peek(flow->css, flow->bdi))
-			hlist_add_head(&flow->idle, &dirty_flow_replaced);
-		else
-			hash_add_rcu(dirty_flows, &flow->node,
-				     dirty_flow_key(flow->css, flow->bdi));
+	if (!dirty_flow_is_used(flow)) {
+		__xa_erase(&dirty_flow_ids, flow->id);
+		return false;
 	}
-	return left;
+	hlist_del(&flow->idle);
+	if (dirty_flow_peek(flow->css, flow->bdi))
+		hlist_add_head(&flow->idle, &dirty_flow_replaced);
+	else
+		hash_add_rcu(dirty_flows, &flow->node, dirty_flow_key(flow->css, flow->bdi));
+	return true;
 }
 
 static void dirty_flow_reap(struct work_struct *work)
@@ -308,14 +300,21 @@ static void dirty_flow_reap(struct work_struct *work)
 	HLIST_HEAD(hidden);
 	struct dirty_flow *flow;
 	struct hlist_node *tmp;
-	bool left;
+	bool left = false;
 
 	hlist_move_list(&dirty_flow_replaced, &hidden);
-	left = dirty_flow_hide(&hidden);
+	/* the lock is for a few at a time: there may be many groups */
+	for (int i = 0; i < HASH_SIZE(dirty_flows); i++) {
+		left |= dirty_flow_hide(&dirty_flows[i], &hidden);
+		cond_resched();
+	}
 	if (!hlist_empty(&hidden)) {
 		/* O3: whoever found one before is done with it, or in its counts */
 		dirty_forget_hints();
-		left |= dirty_flow_sort_out(&hidden);
+		hlist_for_each_entry_safe(flow, tmp, &hidden, idle) {
+			left |= dirty_flow_sort_out(flow);
+			cond_resched();
+		}
 		/* and who found one by its id */
 		dirty_forget_hints();
 	}
