@@ -54,7 +54,7 @@ torture:
 	@scripts/deps build test
 	@scripts/build uml-vt
 	@$(if $(filter debug,$(PARTS)),scripts/build uml-debug)
-	@$(if $(filter kcsan,$(PARTS)),scripts/deps qemu && scripts/build qemu-kcsan)
+	@$(if $(filter kcsan,$(PARTS)),scripts/deps qemu static && scripts/build qemu-kcsan)
 	@scripts/torture $(if $(FIRST),--first $(FIRST)) $(if $(LAST),--last $(LAST)) $(if $(HOURS),--hours $(HOURS)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(PARTS)
 

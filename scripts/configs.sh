@@ -18,6 +18,8 @@ config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
 config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
 config_obj()    { echo "$BUILD/obj-$1"; }
 config_image()  { case $1 in uml-*) echo "$(config_obj "$1")/linux" ;; *) echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;; esac }
+# KCSAN is made for clang.
+config_cc()     { case $1 in qemu-kcsan) echo clang-19 ;; *) echo gcc ;; esac }
 
 # Guest memory in MiB.
 config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }

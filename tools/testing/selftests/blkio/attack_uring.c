@@ -7,8 +7,8 @@
  *   fsync   buffered writes, each with an fsync linked to it
  *   meta    an extended attribute, each with an fsync linked to it; no data
  *   buffered  buffered writes alone, with an fsync now and then
- *   sqpoll  as direct, submitted by a kernel thread; not in virtual time, in which
- *           that thread, which polls, stops the clock
+ * With sqpoll- before MODE a kernel thread submits; not in virtual time, in which that
+ * thread, which polls, stops the clock.
  * BASE, LENGTH, CHUNK and TOTAL are bytes, MS how long to go on.
  */
 #define _GNU_SOURCE
@@ -152,15 +152,18 @@ int main(int argc, char **argv)
 {
 	long long base, length, chunk, total, end, asked = 0;
 	unsigned int outstanding = 0, pushed;
-	bool direct, sync, link, meta;
+	bool direct, sync, link, meta, sqpoll;
+	const char *mode;
 	struct iovec vec;
 	int fd;
 
 	if (argc != 8)
 		return 2;
-	meta = !strcmp(argv[1], "meta");
-	link = meta || !strcmp(argv[1], "fsync");
-	sync = link || !strcmp(argv[1], "buffered");
+	sqpoll = !strncmp(argv[1], "sqpoll-", 7);
+	mode = argv[1] + (sqpoll ? 7 : 0);
+	meta = !strcmp(mode, "meta");
+	link = meta || !strcmp(mode, "fsync");
+	sync = link || !strcmp(mode, "buffered");
 	direct = !sync;
 	base = atoll(argv[3]);
 	length = atoll(argv[4]);
@@ -170,7 +173,7 @@ int main(int argc, char **argv)
 	fd = open(argv[2], O_RDWR | (base ? 0 : O_CREAT) | (direct ? O_DIRECT : 0), 0666);
 	if (fd < 0)
 		fatal(argv[2]);
-	setup(!strcmp(argv[1], "sqpoll"));
+	setup(sqpoll);
 	vec.iov_len = chunk;
 	vec.iov_base = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (vec.iov_base == MAP_FAILED)

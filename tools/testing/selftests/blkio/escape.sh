@@ -262,7 +262,7 @@ EOF
 	in_range "$took_ms" $(((bytes - 64 * KiB) * 1000 / (64 * KiB) - 1)) 8000
 }
 
-plan 12
+plan 14
 null_dev nb1 size=100 memory_backed=1 completion_nsec=3000000
 OTHER=$DEV
 null_dev nb2 size=100 memory_backed=1 completion_nsec=8000000000 hw_queue_depth=128
@@ -283,6 +283,9 @@ check "v2: who writes another group's file cannot spend its rate" spend
 check "v2: who waits for others' pages lines up where both are bound" lines_up
 check "v2: a debt is shown, and ends" shown
 check "v2: a debt does not stop readahead of another disk" reads_ahead
+from=$(wbytes b)
+check "v2: splice of pages under another group's writeback" spliced
+check "v2: they are charged to the one who splices" in_range $(($(wbytes b) - from)) 500000 600000
 for group in a b; do cap $group "$DEV" wbps=max wiops=max; done
 umount_cgroup
 mount_cgroup v1
