@@ -42,8 +42,11 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 		struct ioband_bucket *b = &rule->bucket[unit];
 		s64 tat = atomic64_read(&b->tat);
 
-		/* without the lock a rule may be seen that another one is just taking over from */
-		if (b->rate.per_sec && tat != IOBAND_TIME_MOVED)
+		/*
+		 * Without the lock a rule may be seen that another one has just taken over
+		 * from, and to which a CPU has given back what it had in reserve.
+		 */
+		if (b->rate.per_sec && tat < IOBAND_TIME_MAX / 2)
 			debt_ns = max(debt_ns, ioband_debt(tat, now, b->rate.burst));
 	}
 	return debt_ns;
@@ -155,7 +158,8 @@ static bool ioband_owes_much(struct ioband_grp *grp)
  *
  * If the group owes more than a second's worth, or others wait for the same limits, the task
  * waits before it does anything.  A task that made a debt waits for that itself, but not one
- * that is killed meanwhile.
+ * that is killed meanwhile.  A task that another group starts in this one does not wait: the
+ * one that starts it may wait for its execve(), and has no part in the debt.
  *
  * Context: fork().
  */
@@ -166,9 +170,12 @@ void ioband_fork(struct task_struct *child)
 	struct blkcg *blkcg;
 
 	/* a worker comes by after its work, as it is woken for some before that */
-	if (!static_branch_unlikely(&ioband_key) || (child->flags & PF_USER_WORKER))
+	if (!static_branch_unlikely(&ioband_key) ||
+	    (child->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
 	guard(rcu)();
+	if (task_css(child, io_cgrp_id) != task_css(current, io_cgrp_id))
+		return;
 	blkcg = css_to_blkcg(task_css(child, io_cgrp_id));
 	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
 		grp = blkg_to_grp(blkg);
@@ -191,7 +198,7 @@ static bool ioband_repay_debt(s64 debt_ns)
 		return false;
 	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
 	token = io_schedule_prepare();
-	__set_current_state(TASK_KILLABLE);
+	__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 	io_schedule_finish(token);
 	return true;

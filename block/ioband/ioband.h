@@ -250,7 +250,7 @@ static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
  */
 static inline s64 ioband_ticks_ns(void)
 {
-	return hrtimer_resolution > IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
+	return hrtimer_resolution >= IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
 }
 
 static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)

@@ -51,7 +51,33 @@ bound() {
 	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" $((SEC * 1000 / 1400 - 1)) $((SEC * 4 + 1))
 }
 
-plan 4
+# spawned GROUP: how long another group's task waits, in ms, that starts one in GROUP (CLONE_INTO_CGROUP)
+# and goes on when that has ended (CLONE_VFORK), as service managers do
+spawned() {
+	python3 - "$CG/$1" <<'EOF'
+import ctypes, os, signal, struct, sys, time
+CLONE_VFORK, CLONE_INTO_CGROUP, SYS_CLONE3 = 0x4000, 0x200000000, 435
+args = bytearray(struct.pack('=11Q', CLONE_VFORK | CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0,
+                             os.open(sys.argv[1], os.O_RDONLY)))
+begin = time.monotonic()
+child = ctypes.CDLL(None).syscall(SYS_CLONE3, (ctypes.c_char * len(args)).from_buffer(args), len(args))
+if not child:
+    os._exit(0)
+if child < 0 or os.waitpid(child, 0)[1]:
+    sys.exit('the task could not be started')
+print(int((time.monotonic() - begin) * 1000))
+EOF
+}
+
+# A group that owes for long, as its limit is lower now: whoever starts a task there from outside
+# has no part in that.
+spawner() {
+	in_group p/b bash -c "$(declare -f killing); killing '$MNT/meta' 1" || return 1
+	cap p "$DEV" wbps=1024
+	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
+}
+
+plan 5
 null_dev nb0 size=400 memory_backed=1 completion_nsec=2000000
 make_fs btrfs "$DEV" -q
 : >"$MNT/meta"
@@ -64,4 +90,5 @@ group p p/a p/b
 cap p "$DEV" wbps=$RATE
 bound killing
 bound uring
+check "a task that is started from outside holds nobody up" spawner
 umount "$MNT"
