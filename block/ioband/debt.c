@@ -42,11 +42,8 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 		struct ioband_bucket *b = &rule->bucket[unit];
 		s64 tat = atomic64_read(&b->tat);
 
-		/*
-		 * Without the lock a rule may be seen that another one has just taken over
-		 * from, and to which a CPU has given back what it had in reserve.
-		 */
-		if (b->rate.per_sec && tat < IOBAND_TIME_MAX / 2)
+		/* without the lock IOBAND_TIME_MOVED may be seen */
+		if (b->rate.per_sec && tat <= IOBAND_TIME_MAX)
 			debt_ns = max(debt_ns, ioband_debt(tat, now, b->rate.burst));
 	}
 	return debt_ns;

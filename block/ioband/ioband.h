@@ -43,7 +43,7 @@
  *	that one on its parents: every group that a waiting bio can meet exists.
  *  I3	Nothing is held on a device once dev->dead is set.
  *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
- *	over by exchanging it for IOBAND_TIME_MAX, so that whoever still sees the
+ *	over by exchanging it for IOBAND_TIME_MOVED, so that whoever still sees the
  *	old rule cannot charge it, and asks again under dev->lock.
  *  I5	A non-empty fifo has its source in the ready tree of its gate; a gate with
  *	something ready is in the ready tree of the gate above if its own limits
@@ -57,7 +57,8 @@
  *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
  *	is in a fifo or a released list.  The others wait in the lane in the order
  *	in which they were submitted.  The rest of a split is not held: it follows its
- *	first part, which is being submitted, and is owed.
+ *	first part, which is being submitted, and is owed.  Once dev->dead is set there
+ *	is no order any more: a write that overtakes another one fails.
  *  I12	What is in reserve has been charged to its TAT, and is no more than
  *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
  *	reserve there, but for what CPUs were buying when the first began to wait;

@@ -42,8 +42,11 @@
 #define IOBAND_RATE_MAX		BIT_ULL(62)
 /* No cost and no TAT goes past this, 146 years, so that sums fit an s64. */
 #define IOBAND_TIME_MAX		((s64)BIT_ULL(62))
-/* The TAT of a rule that another one has taken over from: later than any. */
-#define IOBAND_TIME_MOVED	(IOBAND_TIME_MAX + 1)
+/*
+ * The TAT of a rule that another one has taken over from: later than any, also when a CPU
+ * gives back what it had in reserve, and by less than the least burst, so that sums fit.
+ */
+#define IOBAND_TIME_MOVED	(IOBAND_TIME_MAX + 2 * IOBAND_RESERVE_NS)
 /* The default burst is this much time at the rate ... */
 #define IOBAND_BURST_NS		(5 * NSEC_PER_MSEC)
 /* ... but no less than an ordinary I/O, so that a lone one never waits. */
