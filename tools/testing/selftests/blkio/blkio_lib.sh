@@ -168,6 +168,7 @@ load() {
 
 # wbytes GROUP: bytes it has written to DEV, v2
 wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
+# rbytes GROUP: bytes it has read from DEV, v2
 rbytes() { sed -n "s/^$(devno "$DEV") .*rbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
 # debt_usec GROUP: how long until it has repaid what it owes to DEV, v2
 debt_usec() { sed -n "s/^$(devno "$DEV") .*debt_usec=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }

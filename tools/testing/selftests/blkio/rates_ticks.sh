@@ -28,7 +28,7 @@ rates() {
 		# 5 ms of the rate, or an I/O, and two ticks
 		burst=$((rate / 200 > 64 * KiB ? rate / 200 : 64 * KiB))
 		check "$version: depth $depth, $((size / KiB)) KiB at $rate B/s" in_range "$(val "$i" bytes)" \
-			$((SEC * rate * 995 / 1000 - burst)) $((SEC * rate + burst + 2 * TICK_MS * rate / 1000))
+			$((SEC * rate * 9975 / 10000 - burst)) $((SEC * rate + burst + 2 * TICK_MS * rate / 1000))
 	done
 }
 
