@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
-# memory: 128
-# Memory is short, on two CPUs, while a group with a cap writes, v1: 50 MiB are what the
-# debug kernel leaves of 128. All end, nobody is killed, and no page is left over.
+# memory: 144
+# Memory is short, on two CPUs, while a group with a limit writes, v1: the debug kernel and
+# this script leave 40 MiB of 144, which page cache of 192 MiB and two tasks that allocate
+# 6 MiB each compete for. All end, no task is killed, and no page is left over.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 # shellcheck source=blkio_memory.sh
