@@ -158,10 +158,10 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	s64 now;
 
 	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead)
-		return IOBAND_PASS;
 	if (!in_lane && ioband_lane_wait(dev, bio))
 		return IOBAND_KEEP;
+	if (dev->dead)
+		return IOBAND_PASS;
 	now = ktime_get_ns();
 	ioband_stamp(bio, now, raw_smp_processor_id());
 	verdict = ioband_decide_locked(grp, bio, ask, now);

@@ -257,37 +257,39 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 			ioband_drain(dir, bios, now);
 		}
 	}
-	ioband_lanes_drain(dev, bios);
 	return ioband_share_drain(dev, bios, &budget);
 }
 
-static void ioband_cancel(struct gendisk *disk, struct bio_list *bios)
+/* NULL if there is none that is ready: if one comes, it is told by ioband_activate(). */
+static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
 {
 	struct ioband_dev *dev;
 
-	/* against ioband_activate(): there may be no dev yet, and then none comes */
-	guard(mutex)(&disk->queue->rq_qos_mutex);
+	guard(spinlock_irq)(&disk->queue->queue_lock);
 	dev = disk->queue->ioband;
-	while (dev && ioband_cancel_some(dev, bios))
-		;
+	return dev && dev->disk == disk && dev->ready ? dev : NULL;
 }
 
 /**
  * ioband_let_go - submit what is held for a disk that is about to go away
- * @disk:	the disk, which nobody can open any more
+ * @disk:	the disk, which cannot be opened any more, or which is marked dead
  *
- * Its file systems are told to write what is dirty and to drop their inodes, and wait for
- * reads that are under way.  From here on limits and weights hold nothing of it.
+ * File systems are about to be told: they write what is dirty, drop their inodes, and wait
+ * for reads that are under way.  From here on limits and weights hold nothing of the disk.
  *
- * Context: process context, del_gendisk().
+ * Context: process context, without locks that I/O may wait for.
  */
 void ioband_let_go(struct gendisk *disk)
 {
+	struct ioband_dev *dev = ioband_dev_of(disk);
 	struct bio_list bios = BIO_EMPTY_LIST;
 	struct blk_plug plug;
 	struct bio *bio;
 
-	ioband_cancel(disk, &bios);
+	if (!dev)
+		return;
+	while (ioband_cancel_some(dev, &bios))
+		;
 	blk_start_plug(&plug);
 	while ((bio = bio_list_pop(&bios))) {
 		if (ioband_is_ticket(bio)) {
@@ -296,10 +298,13 @@ void ioband_let_go(struct gendisk *disk)
 		}
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 		ioband_unstamp(bio);
-		submit_bio_noacct_nocheck(bio, false);
+		ioband_submit(dev, bio);
 		cond_resched();
 	}
 	blk_finish_plug(&plug);
+	/* what is on its way gets there, unless the driver waits for us to end it */
+	if (!test_bit(GD_DEAD, &disk->state))
+		flush_workqueue(dev->wq);
 }
 
 static bool ioband_outs_init(struct ioband_dev *dev)

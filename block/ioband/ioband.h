@@ -41,7 +41,10 @@
  *	under dev->lock.
  *  I2	A bio in a fifo or a released list keeps its reference on its blkg, and
  *	that one on its parents: every group that a waiting bio can meet exists.
- *  I3	Nothing is held on a device once dev->dead is set.
+ *  I3	No limit and no weight holds anything on a device once dev->dead is set.  A disk
+ *	that goes away is marked first; then ioband_let_go() sets dev->dead if dev->ready
+ *	is set.  ioband_activate() sets dev->ready and then looks for the mark.  Both look
+ *	at and set dev->ready under queue_lock.
  *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
  *	over by exchanging it for IOBAND_TIME_MOVED, so that whoever still sees the
  *	old rule cannot charge it, and asks again under dev->lock.
@@ -57,8 +60,8 @@
  *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
  *	is in a fifo or a released list.  The others wait in the lane in the order
  *	in which they were submitted.  The rest of a split is not held: it follows its
- *	first part, which is being submitted, and is owed.  Once dev->dead is set there
- *	is no order any more: a write that overtakes another one fails.
+ *	first part, which is being submitted, and is owed.  This holds for a dead device,
+ *	too.
  *  I12	What is in reserve has been charged to its TAT, and is no more than
  *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
  *	reserve there, but for what CPUs were buying when the first began to wait;
@@ -329,7 +332,6 @@ bool ioband_judge(struct bio *bio, bool in_lane);
 
 /* lane.c */
 int ioband_lanes_init(struct ioband_dev *dev);
-void ioband_lanes_drain(struct ioband_dev *dev, struct bio_list *bios);
 struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio);
 bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio);
 void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);

@@ -137,17 +137,3 @@ struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane)
 
 	return bio && !ioband_judge(bio, true) ? bio : NULL;
 }
-
-/**
- * ioband_lanes_drain - take all bios that have lined up
- * @dev:	the device, dead
- * @bios:	where to add them
- *
- * Context: dev->lock held.
- */
-void ioband_lanes_drain(struct ioband_dev *dev, struct bio_list *bios)
-{
-	lockdep_assert_held(&dev->lock);
-	for (int i = 0; dev->lanes && i < 1 << IOBAND_LANES_SHIFT; i++)
-		bio_list_merge_init(bios, &dev->lanes[i].bios);
-}

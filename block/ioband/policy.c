@@ -237,6 +237,21 @@ struct blkcg_policy blkcg_policy_ioband = {
 	.pd_stat_fn		= ioband_print_stat,
 };
 
+/* Has a disk begun to go away? */
+static bool ioband_goes(struct gendisk *disk)
+{
+	return !disk_live(disk) || test_bit(GD_DEAD, &disk->state);
+}
+
+/* Against ioband_let_go(). */
+static void ioband_publish(struct request_queue *q, struct ioband_dev *dev, bool ready)
+{
+	guard(spinlock_irq)(&q->queue_lock);
+	q->ioband = dev;
+	if (ready)
+		WRITE_ONCE(dev->ready, true);
+}
+
 /**
  * ioband_activate - get a device ready for rules
  * @disk:	the disk
@@ -251,8 +266,7 @@ int ioband_activate(struct gendisk *disk)
 	int ret;
 
 	lockdep_assert_held(&q->rq_qos_mutex);
-	/* pairs with ioband_let_go(): see I3 */
-	if (!disk_live(disk))
+	if (ioband_goes(disk))
 		return -ENODEV;
 	if (q->ioband)
 		/* else the queue's previous disk, whose that is, has not gone yet */
@@ -262,14 +276,17 @@ int ioband_activate(struct gendisk *disk)
 	if (!dev)
 		return -ENOMEM;
 	/* pd_init copies it into the groups, and bios look only there */
-	q->ioband = dev;
+	ioband_publish(q, dev, false);
 	ret = blkcg_activate_policy(disk, &blkcg_policy_ioband);
 	if (ret) {
-		q->ioband = NULL;
+		ioband_publish(q, NULL, false);
 		ioband_dev_free(dev);
 		return ret;
 	}
-	WRITE_ONCE(dev->ready, true);
+	ioband_publish(q, dev, true);
+	/* it may have begun meanwhile: see I3 */
+	if (ioband_goes(disk))
+		ioband_let_go(disk);
 	return 1;
 }
 
@@ -314,7 +331,7 @@ void ioband_exit_disk(struct gendisk *disk)
 	/* a queue can have got its next disk, and that one rules, by now */
 	if (!dev || dev->disk != disk)
 		return;
-	disk->queue->ioband = NULL;
+	ioband_publish(disk->queue, NULL, false);
 	ioband_dev_free(dev);
 	static_branch_dec(&ioband_key);
 }

@@ -152,6 +152,30 @@ zone_rate() {
 	within $(($(now_ms) - begin)) $((31 * 64 * KiB * 1000 / RATE)) 2000
 }
 
+# one_by_one ZONE COUNT: direct writes of 64 KiB of the limited group, each by a task of its own
+one_by_one() {
+	local i
+	for ((i = 0; i < $2; i++)); do
+		in_group a dd if=/dev/zero of="$DEV" bs=64k seek=$(($1 * 256 + i)) count=1 oflag=direct conv=notrunc status=none &
+		pids+=($!)
+		sleep 0.1
+	done
+}
+
+# The disk goes while writes of a zone wait, the first of them no longer for its limit but for
+# a disk that does one I/O in 5 s: in front of it are writes to a conventional zone.
+disk_goes() {
+	local pid
+	pids=()
+	one_by_one 0 3
+	one_by_one 1 4
+	cap a "$DEV" wbps=max
+	null_off "${DEV##*/}"
+	for pid in "${pids[@]}"; do
+		wait "$pid" || return 1
+	done
+}
+
 f2fs() {
 	local writer
 	in_group a python3 - "$MNT/x" <<'EOF' &
@@ -181,7 +205,7 @@ EOF
 	return 1
 }
 
-plan 10
+plan 11
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
 sysctl -qw vm.dirty_writeback_centisecs=50
@@ -205,6 +229,9 @@ check "the limit goes while writes are held that the disk takes in pieces" piece
 reset_zones
 check "the pieces of a write stay together, and are paid for" pieces_together
 cap a "$DEV" wbps=max wiops=max
+null_dev nbg size=256 zoned=1 zone_size=16 zone_nr_conv=1 memory_backed=1 hw_queue_depth=1 irqmode=2 completion_nsec=5000000000
+cap a "$DEV" wbps=1
+check "the disk goes while writes of a zone wait, which all reach it" disk_goes
 zoned_dev nb1 16
 if mkfs.f2fs -m -f "$DEV" >"$TMP/mkfs.log" 2>&1 && mount -t f2fs "$DEV" "$MNT"; then
 	undo+=("! mountpoint -q $MNT || umount $MNT")
