@@ -25,6 +25,8 @@
 
 /* A task that repays looks this often whether there still is a debt: limits change. */
 #define IOBAND_REPAY_NS		(250 * NSEC_PER_MSEC)
+/* Debts of single bios that are smaller than this keep no task from leaving with others. */
+#define IOBAND_LEAVE_NS		NSEC_PER_MSEC
 
 /**
  * ioband_rule_debt - how long until a rule lets an I/O of no size go?
@@ -105,10 +107,11 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		struct ioband_dir *asks)
 {
 	enum ioband_terms terms = IOBAND_TERMS_BOUNDED;
+	s64 debt_ns = ioband_dir_debt_ns(dir, now);
 
 	lockdep_assert_held(&dir->grp->dev->lock);
 	/* what has been repaid is of no interest to others */
-	if (dir->owed_turn && !ioband_dir_debt_ns(dir, now))
+	if (!debt_ns)
 		dir->owed_turn = 0;
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
 		if (gate == asks)
@@ -116,6 +119,8 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		ioband_gate_pay(gate, bio, now, terms);
 	}
 	dir->nr_owed++;
+	dir->owed_ns = ioband_dir_debt_ns(dir, now) - debt_ns;
+	dir->owed_end_ns = now + debt_ns + dir->owed_ns;
 	if (dir->lim)
 		dir->owed_turn += ioband_bio_turn(dir->lim, bio);
 }
@@ -185,6 +190,44 @@ void ioband_fork(struct task_struct *child)
 	}
 }
 
+static s64 ioband_dir_leave_ns(struct ioband_dir *dir, s64 now)
+{
+	struct ioband_dir *gate;
+	s64 wait_ns = 0;
+
+	for (gate = dir->lim; gate; gate = gate->up)
+		wait_ns = max(wait_ns, gate->leave_at_ns - now);
+	return wait_ns;
+}
+
+/*
+ * All tasks of a group find at the same time that nothing is owed any more.  One after the
+ * other stops waiting, and each leaves the next one time to see what it owes by then: else
+ * many tasks would make many debts at once, and others wait for all of them.
+ *
+ * Returns how long the current task still waits, ns.
+ */
+static s64 ioband_grp_leave_ns(struct ioband_grp *grp)
+{
+	s64 now, wait_ns = 0;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	if (grp->dev->dead)
+		return 0;
+	now = ktime_get_ns();
+	for (int rw = READ; rw <= WRITE; rw++)
+		wait_ns = max(wait_ns, ioband_dir_leave_ns(&grp->dir[rw], now));
+	for (int rw = READ; !wait_ns && rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		if (dir->owed_ns < IOBAND_LEAVE_NS || now - dir->owed_end_ns > IOBAND_DEBT_MAX_NS)
+			continue;
+		for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
+			gate->leave_at_ns = now + min(dir->owed_ns, IOBAND_REPAY_NS);
+	}
+	return wait_ns;
+}
+
 /* Wait for a while.  Returns true if there may still be a debt. */
 static bool ioband_repay_debt(s64 debt_ns)
 {
@@ -217,9 +260,12 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	/* a device without limits may be above some that have them */
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));
-	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current) &&
-	    !ioband_stand_in_line(grp))
-		again |= ioband_repay_debt(ioband_grp_debt_ns(grp));
+	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current)) {
+		if (!ioband_stand_in_line(grp))
+			again |= ioband_repay_debt(ioband_grp_debt_ns(grp));
+		if (!again)
+			again = ioband_repay_debt(ioband_grp_leave_ns(grp));
+	}
 	if (again)
 		blkcg_schedule_throttle(disk, false);
 }

@@ -6,6 +6,7 @@
  *   direct  O_DIRECT, fixed buffers and a fixed file, DEPTH writes outstanding
  *   fsync   buffered writes, each with an fsync linked to it
  *   meta    an extended attribute, each with an fsync linked to it; no data
+ *   meta-deep  the same by WORKERS, which have always something to do
  *   buffered  buffered writes alone, with an fsync now and then
  * With sqpoll- before MODE a kernel thread submits; not in virtual time, in which that
  * thread, which polls, stops the clock.
@@ -26,7 +27,9 @@
 #include <unistd.h>
 
 #define DEPTH	8
-#define ENTRIES	32
+#define WORKERS	64
+#define DEEP	(2 * WORKERS)
+#define ENTRIES	128
 
 static struct io_uring_params params;
 static struct io_uring_sqe *sqes;
@@ -150,9 +153,10 @@ static void write_fixed(struct io_uring_sqe *sqe, int fd, const struct iovec *ve
 
 int main(int argc, char **argv)
 {
+	unsigned int workers[2] = { WORKERS, WORKERS };
 	long long base, length, chunk, total, end, asked = 0;
-	unsigned int outstanding = 0, pushed;
-	bool direct, sync, link, meta, sqpoll;
+	unsigned int outstanding = 0, depth = DEPTH, pushed;
+	bool direct, sync, link, meta, deep, sqpoll;
 	const char *mode;
 	struct iovec vec;
 	int fd;
@@ -161,7 +165,10 @@ int main(int argc, char **argv)
 		return 2;
 	sqpoll = !strncmp(argv[1], "sqpoll-", 7);
 	mode = argv[1] + (sqpoll ? 7 : 0);
-	meta = !strcmp(mode, "meta");
+	meta = !strncmp(mode, "meta", 4);
+	deep = !strcmp(mode, "meta-deep");
+	if (deep)
+		depth = DEEP;
 	link = meta || !strcmp(mode, "fsync");
 	sync = link || !strcmp(mode, "buffered");
 	direct = !sync;
@@ -180,8 +187,10 @@ int main(int argc, char **argv)
 		fatal("mmap");
 	if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &vec, 1) < 0)
 		fatal("register buffers");
+	if (deep && syscall(SYS_io_uring_register, ring, IORING_REGISTER_IOWQ_MAX_WORKERS, workers, 2) < 0)
+		fatal("register the number of workers");
 	while (asked < total && now_ms() < end) {
-		for (pushed = 0; outstanding < DEPTH && asked < total; ) {
+		for (pushed = 0; outstanding < depth && asked < total; ) {
 			struct io_uring_sqe *sqe = next_sqe();
 
 			if (meta)

@@ -35,10 +35,15 @@ EOF
 # uring FILE SECONDS: metadata by workers
 uring() { attack_uring meta "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 
-# bound HOW: p/b makes metadata for SEC, and a task of p/a writes a little
+# uring_deep FILE SECONDS: by 64 workers, which have always something to do
+uring_deep() { attack_uring meta-deep "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
+
+# bound HOW TASKS: p/b makes metadata for SEC, and a task of p/a writes a little. Each of so many
+# tasks makes 40 KiB before it knows that its group owes.
 bound() {
-	local at
+	local at begin most first=$((($2 - 1) * 40 * KiB))
 	at=$(charged)
+	begin=$(now_ms)
 	start_soon
 	(
 		until_ns "$START"
@@ -47,9 +52,11 @@ bound() {
 	loads+=($!)
 	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t $SEC -L 1M
 	wait_loads
-	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) $((RATE * SEC / 2)) $((RATE * (SEC + 2)))
+	most=$((RATE * (2000 + $(now_ms) - begin) / 1000 + first))
+	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) $((RATE * SEC / 2)) $most
 	# 250 ms after each I/O the next waits for a debt of a second and what one more fsync() makes
-	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" $((SEC * 1000 / 1400 - 1)) $((SEC * 4 + 1))
+	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" \
+		$(((SEC - first / RATE) * 1000 / 1400 - 1)) $((SEC * 4 + 1))
 }
 
 # spawned GROUP: how long another group's task waits, in ms, that starts one in GROUP (CLONE_INTO_CGROUP)
@@ -78,7 +85,7 @@ spawner() {
 	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
 }
 
-plan 5
+plan 7
 null_dev nb0 size=400 memory_backed=1 completion_nsec=2000000
 make_fs btrfs "$DEV" -q
 : >"$MNT/meta"
@@ -89,7 +96,8 @@ dd if=/dev/zero of="$MNT/honest" bs=1M count=1 conv=fsync status=none
 mount_cgroup v2
 group p p/a p/b
 cap p "$DEV" wbps=$RATE
-bound killing
-bound uring
+bound killing 1
+bound uring 4
+SEC=30 bound uring_deep 1
 check "a task that is started from outside holds nobody up" spawner
 umount "$MNT"
