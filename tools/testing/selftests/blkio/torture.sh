@@ -29,6 +29,11 @@ if [ -e $KCSAN ]; then
 		sort -u | while read -r name; do echo "$name" >$KCSAN || true; done
 	echo on >$KCSAN
 fi
+# A root over 9p loses files while tasks that read them are killed: those here come from memory.
+if [ -n "${BLKIO_BIN:-}" ]; then
+	cp -r "$BLKIO_BIN" "$TMP/bin"
+	PATH=$TMP/bin:$PATH
+fi
 leaks_begin
 seen=0
 broken=
