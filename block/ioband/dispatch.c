@@ -144,6 +144,7 @@ static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 	do {
 		ioband_submit_one(bio);
 		bio = lane ? ioband_lane_next(dev, lane) : NULL;
+		cond_resched();
 	} while (bio);
 }
 
@@ -165,10 +166,8 @@ static void ioband_out_workfn(struct work_struct *work)
 				READ_ONCE(out->dev->q->elevator));
 	if (plugged)
 		blk_start_plug(&plug);
-	while ((bio = bio_list_pop(&bios))) {
+	while ((bio = bio_list_pop(&bios)))
 		ioband_submit(out->dev, bio);
-		cond_resched();
-	}
 	if (plugged)
 		blk_finish_plug(&plug);
 }
@@ -299,7 +298,6 @@ void ioband_let_go(struct gendisk *disk)
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 		ioband_unstamp(bio);
 		ioband_submit(dev, bio);
-		cond_resched();
 	}
 	blk_finish_plug(&plug);
 	/* what is on its way gets there, unless the driver waits for us to end it */

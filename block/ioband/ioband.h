@@ -43,8 +43,8 @@
  *	that one on its parents: every group that a waiting bio can meet exists.
  *  I3	No limit and no weight holds anything on a device once dev->dead is set.  A disk
  *	that goes away is marked first; then ioband_let_go() sets dev->dead if dev->ready
- *	is set.  ioband_activate() sets dev->ready and then looks for the mark.  Both look
- *	at and set dev->ready under queue_lock.
+ *	is set.  Who activates a device sets dev->ready and then looks for the
+ *	mark.  Both look at and set dev->ready under queue_lock.
  *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
  *	over by exchanging it for IOBAND_TIME_MOVED, so that whoever still sees the
  *	old rule cannot charge it, and asks again under dev->lock.

@@ -252,6 +252,20 @@ static void ioband_publish(struct request_queue *q, struct ioband_dev *dev, bool
 		WRITE_ONCE(dev->ready, true);
 }
 
+/* A queue can have got its next disk, and that one rules, by now: then NULL. */
+static struct ioband_dev *ioband_unpublish(struct gendisk *disk)
+{
+	struct request_queue *q = disk->queue;
+	struct ioband_dev *dev;
+
+	guard(spinlock_irq)(&q->queue_lock);
+	dev = q->ioband;
+	if (!dev || dev->disk != disk)
+		return NULL;
+	q->ioband = NULL;
+	return dev;
+}
+
 /**
  * ioband_activate - get a device ready for rules
  * @disk:	the disk
@@ -284,9 +298,6 @@ int ioband_activate(struct gendisk *disk)
 		return ret;
 	}
 	ioband_publish(q, dev, true);
-	/* it may have begun meanwhile: see I3 */
-	if (ioband_goes(disk))
-		ioband_let_go(disk);
 	return 1;
 }
 
@@ -298,6 +309,9 @@ int ioband_activate(struct gendisk *disk)
  */
 void ioband_activated(struct gendisk *disk)
 {
+	/* it may have begun to go away meanwhile: see I3 */
+	if (ioband_goes(disk))
+		ioband_let_go(disk);
 	static_branch_inc(&ioband_key);
 	ioband_debugfs_register(disk);
 }
@@ -326,12 +340,10 @@ struct gendisk *ioband_get_disk(struct ioband_grp *grp)
  */
 void ioband_exit_disk(struct gendisk *disk)
 {
-	struct ioband_dev *dev = disk->queue->ioband;
+	struct ioband_dev *dev = ioband_unpublish(disk);
 
-	/* a queue can have got its next disk, and that one rules, by now */
-	if (!dev || dev->disk != disk)
+	if (!dev)
 		return;
-	ioband_publish(disk->queue, NULL, false);
 	ioband_dev_free(dev);
 	static_branch_dec(&ioband_key);
 }
