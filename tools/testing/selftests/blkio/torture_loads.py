@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 
 from attack_world import MIB, write
 
@@ -63,6 +64,13 @@ class Load:
         """It may still do I/O."""
         return self.process.poll() is None
 
+    def begins(self):
+        """Waits until it has begun, or for 5 s."""
+        for _ in range(100):
+            if not self.running() or self.begun():
+                return
+            time.sleep(0.05)
+
     def begun(self):
         """It has its disk open. Earlier a signal may end it in the middle of a path, after which a root on 9p finds no file any more."""
         try:
@@ -86,6 +94,7 @@ class Load:
         self.pause(False)
         if not self.checking or self.disk.gone:
             self.ending = True
+            self.begins()
             self.signal(signal.SIGTERM)
 
     def kill(self):
