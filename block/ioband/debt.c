@@ -25,8 +25,8 @@
 
 /* A task that repays looks this often whether there still is a debt: limits change. */
 #define IOBAND_REPAY_NS		(250 * NSEC_PER_MSEC)
-/* Debts of single bios that are smaller than this keep no task from leaving with others. */
-#define IOBAND_LEAVE_NS		NSEC_PER_MSEC
+/* Tasks that repay do not go on one by one if an I/O of the debt took less than this. */
+#define IOBAND_SLOT_NS		NSEC_PER_MSEC
 
 /**
  * ioband_rule_debt - how long until a rule lets an I/O of no size go?
@@ -111,16 +111,18 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 
 	lockdep_assert_held(&dir->grp->dev->lock);
 	/* what has been repaid is of no interest to others */
-	if (!debt_ns)
+	if (!debt_ns) {
 		dir->owed_turn = 0;
+		dir->owed_ns = 0;
+	}
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
 		if (gate == asks)
 			terms = IOBAND_TERMS_DEBT;
 		ioband_gate_pay(gate, bio, now, terms);
 	}
 	dir->nr_owed++;
-	dir->owed_ns = ioband_dir_debt_ns(dir, now) - debt_ns;
-	dir->owed_end_ns = now + debt_ns + dir->owed_ns;
+	dir->owed_ns = max(dir->owed_ns, ioband_dir_debt_ns(dir, now) - debt_ns);
+	dir->owed_end_ns = now + ioband_dir_debt_ns(dir, now);
 	if (dir->lim)
 		dir->owed_turn += ioband_bio_turn(dir->lim, bio);
 }
@@ -146,12 +148,31 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp)
 		   ioband_dir_debt_ns(&grp->dir[WRITE], now));
 }
 
+/* Has a group made a debt since it last took its turn? */
+static bool ioband_owes_turn(const struct ioband_grp *grp)
+{
+	return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
+}
+
 /* Does a group owe more than it may, or while others wait? */
 static bool ioband_owes_much(struct ioband_grp *grp)
 {
-	if (!READ_ONCE(grp->dir[READ].owed_turn) && !READ_ONCE(grp->dir[WRITE].owed_turn))
-		return false;
-	return ioband_grp_debt_ns(grp) > IOBAND_DEBT_MAX_NS || ioband_has_line(grp);
+	return ioband_owes_turn(grp) &&
+	       (ioband_grp_debt_ns(grp) > IOBAND_DEBT_MAX_NS || ioband_has_line(grp));
+}
+
+/* What a group owes much on, with a reference, or NULL.  RCU read side. */
+static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
+{
+	struct blkcg_gq *blkg;
+
+	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
+		struct ioband_grp *grp = blkg_to_grp(blkg);
+
+		if (grp && ioband_is_ready(grp) && ioband_owes_much(grp))
+			return ioband_get_disk(grp);
+	}
+	return NULL;
 }
 
 /**
@@ -161,76 +182,37 @@ static bool ioband_owes_much(struct ioband_grp *grp)
  * If the group owes more than a second's worth, or others wait for the same limits, the task
  * waits before it does anything.  A task that made a debt waits for that itself, but not one
  * that is killed meanwhile.  A task that another group starts in this one does not wait: the
- * one that starts it may wait for its execve(), and has no part in the debt.
+ * one that starts it may wait for its execve(), and has no part in the debt.  In the stead of
+ * a worker of io_uring the task waits that has it made: workers end at its execve(), and what
+ * they owe with them.
  *
  * Context: fork().
  */
 void ioband_fork(struct task_struct *child)
 {
-	struct blkcg_gq *blkg;
-	struct ioband_grp *grp;
-	struct blkcg *blkcg;
+	struct gendisk *disk = NULL;
 
-	/* a worker comes by after its work, as it is woken for some before that */
-	if (!static_branch_unlikely(&ioband_key) ||
-	    (child->flags & (PF_KTHREAD | PF_USER_WORKER)))
+	if (!static_branch_unlikely(&ioband_key) || (child->flags & PF_KTHREAD))
 		return;
-	guard(rcu)();
-	if (task_css(child, io_cgrp_id) != task_css(current, io_cgrp_id))
+	scoped_guard(rcu)
+		if (task_css(child, io_cgrp_id) == task_css(current, io_cgrp_id))
+			disk = ioband_owed_disk(css_to_blkcg(task_css(child, io_cgrp_id)));
+	if (!disk)
 		return;
-	blkcg = css_to_blkcg(task_css(child, io_cgrp_id));
-	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
-		grp = blkg_to_grp(blkg);
-		if (!grp || !ioband_is_ready(grp) || !ioband_owes_much(grp))
-			continue;
-		child->throttle_disk = ioband_get_disk(grp);
-		if (child->throttle_disk)
-			set_notify_resume(child);
-		return;
+	if (child->flags & PF_USER_WORKER) {
+		blkcg_schedule_throttle(disk, false);
+		put_disk(disk);
+	} else {
+		child->throttle_disk = disk;
+		set_notify_resume(child);
 	}
-}
-
-static s64 ioband_dir_leave_ns(struct ioband_dir *dir, s64 now)
-{
-	struct ioband_dir *gate;
-	s64 wait_ns = 0;
-
-	for (gate = dir->lim; gate; gate = gate->up)
-		wait_ns = max(wait_ns, gate->leave_at_ns - now);
-	return wait_ns;
-}
-
-/*
- * All tasks of a group find at the same time that nothing is owed any more.  One after the
- * other stops waiting, and each leaves the next one time to see what it owes by then: else
- * many tasks would make many debts at once, and others wait for all of them.
- *
- * Returns how long the current task still waits, ns.
- */
-static s64 ioband_grp_leave_ns(struct ioband_grp *grp)
-{
-	s64 now, wait_ns = 0;
-
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	if (grp->dev->dead)
-		return 0;
-	now = ktime_get_ns();
-	for (int rw = READ; rw <= WRITE; rw++)
-		wait_ns = max(wait_ns, ioband_dir_leave_ns(&grp->dir[rw], now));
-	for (int rw = READ; !wait_ns && rw <= WRITE; rw++) {
-		struct ioband_dir *dir = &grp->dir[rw];
-
-		if (dir->owed_ns < IOBAND_LEAVE_NS || now - dir->owed_end_ns > IOBAND_DEBT_MAX_NS)
-			continue;
-		for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
-			gate->leave_at_ns = now + min(dir->owed_ns, IOBAND_REPAY_NS);
-	}
-	return wait_ns;
 }
 
 /* Wait for a while.  Returns true if there may still be a debt. */
 static bool ioband_repay_debt(s64 debt_ns)
 {
+	/* others wait for a worker that is asked to end, once */
+	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
 	ktime_t expires;
 	int token;
 
@@ -238,10 +220,59 @@ static bool ioband_repay_debt(s64 debt_ns)
 		return false;
 	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
 	token = io_schedule_prepare();
-	__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
+	__set_current_state((worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE);
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 	io_schedule_finish(token);
 	return true;
+}
+
+/*
+ * All tasks of a group find at the same time that nothing is owed any more.  They go on as
+ * far apart as one I/O of the debt took, so that each sees what those before it owe by then:
+ * else many tasks would make many debts at once, and others wait for all of them.
+ *
+ * Returns how long the current task still waits, ns.
+ */
+static s64 ioband_take_slot(struct ioband_grp *grp)
+{
+	s64 now, slot_ns, wait_ns = 0;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	now = ktime_get_ns();
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		/* no debt of late; or it was to last longer, and the limits have changed */
+		if (dir->owed_ns < IOBAND_SLOT_NS ||
+		    abs(now - dir->owed_end_ns) > IOBAND_DEBT_MAX_NS)
+			continue;
+		slot_ns = max(dir->slot_ns, now);
+		dir->slot_ns = min(slot_ns + dir->owed_ns, now + IOBAND_REPAY_NS);
+		wait_ns = max(wait_ns, slot_ns - now);
+	}
+	return wait_ns;
+}
+
+/* Does a group owe anything, or have others waited since it made a debt? */
+static bool ioband_owes(struct ioband_grp *grp)
+{
+	return ioband_grp_debt_ns(grp) || ioband_has_line(grp);
+}
+
+/* Wait for what a group owes.  Returns true if it owes again. */
+static bool ioband_repay_grp(struct ioband_grp *grp)
+{
+	bool in_line = ioband_stand_in_line(grp);
+
+	if (!in_line) {
+		if (!ioband_repay_debt(ioband_grp_debt_ns(grp)))
+			return false;
+		if (ioband_owes(grp))
+			return true;
+	}
+	if (!ioband_repay_debt(ioband_take_slot(grp)))
+		return false;
+	return in_line ? ioband_owes_turn(grp) : ioband_owes(grp);
 }
 
 /**
@@ -260,12 +291,8 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	/* a device without limits may be above some that have them */
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));
-	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current)) {
-		if (!ioband_stand_in_line(grp))
-			again |= ioband_repay_debt(ioband_grp_debt_ns(grp));
-		if (!again)
-			again = ioband_repay_debt(ioband_grp_leave_ns(grp));
-	}
+	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current))
+		again |= ioband_repay_grp(grp);
 	if (again)
 		blkcg_schedule_throttle(disk, false);
 }

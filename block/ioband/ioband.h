@@ -99,9 +99,9 @@ struct ioband_dir {
 	u64			nr_throttled;	/* bios ever held */
 	u64			nr_owed;	/* bios that passed as a debt */
 	u64			owed_turn;	/* their bytes that have taken no turn yet */
-	s64			owed_ns;	/* what the last of them added to the debt */
+	s64			owed_ns;	/* the most that one of them added to the debt */
 	s64			owed_end_ns;	/* when that debt ends */
-	s64			leave_at_ns;	/* of a gate: when the next task stops to repay */
+	s64			slot_ns;	/* when the next task that has repaid goes on */
 
 	/* what the bio being dispatched pays here: dev->lock */
 	struct {

@@ -7,6 +7,7 @@
  *   fsync   buffered writes, each with an fsync linked to it
  *   meta    an extended attribute, each with an fsync linked to it; no data
  *   meta-deep  the same by WORKERS, which have always something to do
+ *   meta-exec  the same; after 50 ms it begins anew, and its workers end
  *   buffered  buffered writes alone, with an fsync now and then
  * With sqpoll- before MODE a kernel thread submits; not in virtual time, in which that
  * thread, which polls, stops the clock.
@@ -151,12 +152,23 @@ static void write_fixed(struct io_uring_sqe *sqe, int fd, const struct iovec *ve
 	sqe->off = at;
 }
 
+/* The same program with the rest of the time, in the same task: its workers end. */
+static void begin_anew(char **argv, long long left_ms)
+{
+	char ms[32];
+
+	snprintf(ms, sizeof(ms), "%lld", left_ms);
+	argv[7] = ms;
+	execv("/proc/self/exe", argv);
+	fatal("exec");
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int workers[2] = { WORKERS, WORKERS };
-	long long base, length, chunk, total, end, asked = 0;
+	long long base, length, chunk, total, begin, end, asked = 0;
 	unsigned int outstanding = 0, depth = DEPTH, pushed;
-	bool direct, sync, link, meta, deep, sqpoll;
+	bool direct, sync, link, meta, deep, anew, sqpoll;
 	const char *mode;
 	struct iovec vec;
 	int fd;
@@ -166,7 +178,8 @@ int main(int argc, char **argv)
 	sqpoll = !strncmp(argv[1], "sqpoll-", 7);
 	mode = argv[1] + (sqpoll ? 7 : 0);
 	meta = !strncmp(mode, "meta", 4);
-	deep = !strcmp(mode, "meta-deep");
+	anew = !strcmp(mode, "meta-exec");
+	deep = anew || !strcmp(mode, "meta-deep");
 	if (deep)
 		depth = DEEP;
 	link = meta || !strcmp(mode, "fsync");
@@ -176,8 +189,9 @@ int main(int argc, char **argv)
 	length = atoll(argv[4]);
 	chunk = atoll(argv[5]);
 	total = atoll(argv[6]);
-	end = now_ms() + atoll(argv[7]);
-	fd = open(argv[2], O_RDWR | (base ? 0 : O_CREAT) | (direct ? O_DIRECT : 0), 0666);
+	begin = now_ms();
+	end = begin + atoll(argv[7]);
+	fd = open(argv[2], O_RDWR | O_CLOEXEC | (base ? 0 : O_CREAT) | (direct ? O_DIRECT : 0), 0666);
 	if (fd < 0)
 		fatal(argv[2]);
 	setup(sqpoll);
@@ -216,6 +230,8 @@ int main(int argc, char **argv)
 		outstanding -= reap();
 		if (sync)
 			usleep(1000);
+		if (anew && now_ms() > begin + 50)
+			begin_anew(argv, end - now_ms());
 	}
 	while (outstanding) {
 		enter(0);
