@@ -113,8 +113,10 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 	/* what has been repaid is of no interest to others */
 	if (!debt_ns) {
 		dir->owed_turn = 0;
-		dir->owed_ns = 0;
+		dir->slot_ns = 0;
 	}
+	if (!dir->owed_turn)
+		dir->owed_ns = 0;
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
 		if (gate == asks)
 			terms = IOBAND_TERMS_DEBT;
@@ -168,9 +170,13 @@ static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
 
 	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct ioband_grp *grp = blkg_to_grp(blkg);
+		struct gendisk *disk;
 
-		if (grp && ioband_is_ready(grp) && ioband_owes_much(grp))
-			return ioband_get_disk(grp);
+		if (!grp || !ioband_is_ready(grp) || !ioband_owes_much(grp))
+			continue;
+		disk = ioband_get_disk(grp);
+		if (disk)
+			return disk;
 	}
 	return NULL;
 }
@@ -190,29 +196,23 @@ static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
  */
 void ioband_fork(struct task_struct *child)
 {
-	struct gendisk *disk = NULL;
+	struct task_struct *task = child->flags & PF_USER_WORKER ? current : child;
 
-	if (!static_branch_unlikely(&ioband_key) || (child->flags & PF_KTHREAD))
+	/* io_uring's kernel thread does not come by */
+	if (!static_branch_unlikely(&ioband_key) || task->throttle_disk ||
+	    (task->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
-	scoped_guard(rcu)
-		if (task_css(child, io_cgrp_id) == task_css(current, io_cgrp_id))
-			disk = ioband_owed_disk(css_to_blkcg(task_css(child, io_cgrp_id)));
-	if (!disk)
+	guard(rcu)();
+	if (task_css(child, io_cgrp_id) != task_css(current, io_cgrp_id))
 		return;
-	if (child->flags & PF_USER_WORKER) {
-		blkcg_schedule_throttle(disk, false);
-		put_disk(disk);
-	} else {
-		child->throttle_disk = disk;
-		set_notify_resume(child);
-	}
+	task->throttle_disk = ioband_owed_disk(css_to_blkcg(task_css(child, io_cgrp_id)));
+	if (task->throttle_disk)
+		set_notify_resume(task);
 }
 
 /* Wait for a while.  Returns true if there may still be a debt. */
 static bool ioband_repay_debt(s64 debt_ns)
 {
-	/* others wait for a worker that is asked to end, once */
-	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
 	ktime_t expires;
 	int token;
 
@@ -220,7 +220,7 @@ static bool ioband_repay_debt(s64 debt_ns)
 		return false;
 	expires = ktime_add_ns(ktime_get(), min(debt_ns, IOBAND_REPAY_NS));
 	token = io_schedule_prepare();
-	__set_current_state((worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE);
+	__set_current_state(ioband_repay_state());
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 	io_schedule_finish(token);
 	return true;

@@ -8,6 +8,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/rbtree.h>
+#include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 #include <linux/workqueue.h>
@@ -258,6 +259,14 @@ static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
 static inline s64 ioband_ticks_ns(void)
 {
 	return hrtimer_resolution >= IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
+}
+
+/* How a task waits that repays.  Others wait for a worker that is asked to end, once. */
+static inline unsigned int ioband_repay_state(void)
+{
+	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
+
+	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE;
 }
 
 static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)

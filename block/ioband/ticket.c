@@ -113,11 +113,11 @@ static s64 ioband_pay_or_hold(struct ioband_grp *grp, struct bio *bio, enum dirt
 	return paid;
 }
 
-static int ioband_ticket_wait(struct ioband_ticket *ticket)
+static int ioband_ticket_wait(struct ioband_ticket *ticket, unsigned int state)
 {
 	int token = io_schedule_prepare(), ret;
 
-	ret = wait_for_completion_state(&ticket->paid, TASK_KILLABLE | TASK_FREEZABLE);
+	ret = wait_for_completion_state(&ticket->paid, state);
 	io_schedule_finish(token);
 	return ret ? -EINTR : 0;
 }
@@ -225,7 +225,7 @@ bool ioband_stand_in_line(struct ioband_grp *grp)
 	}
 	if (!dir)
 		ioband_ticket_put(ticket);
-	else if (ioband_ticket_wait(ticket))
+	else if (ioband_ticket_wait(ticket, ioband_repay_state()))
 		ioband_ticket_void(dir, ticket);
 	ioband_ticket_put(ticket);
 	return dir;
@@ -262,7 +262,8 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 			paid = ioband_pay_or_hold(grp, &ticket->bio, how);
 	}
 	if (paid == -EAGAIN && how == DIRTY_WAIT) {
-		paid = ioband_ticket_wait(ticket) ?: (s64)ticket->bio.bi_iter.bi_size;
+		paid = ioband_ticket_wait(ticket, TASK_KILLABLE | TASK_FREEZABLE) ?:
+		       (s64)ticket->bio.bi_iter.bi_size;
 		if (paid < 0)
 			ioband_ticket_void(&grp->dir[WRITE], ticket);
 	} else {

@@ -117,7 +117,6 @@ ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret);
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
-bool __dirty_owner_worker_owes(void);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -157,11 +156,6 @@ static inline bool __dirty_owner_part(struct dirty_part *part, struct file *file
 static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
 	return 0;
-}
-
-static inline bool __dirty_owner_worker_owes(void)
-{
-	return false;
 }
 
 #define DIRTY_OWNER_ON	false
@@ -362,16 +356,14 @@ static inline int dirty_owner_pace(struct address_space *mapping,
 /**
  * dirty_owner_worker_owes - does a worker of io_uring wait for what its group owes?
  *
- * A worker does not come to user space, where other tasks wait.  It stops here if it is to.
+ * A worker does not come to user space, where other tasks wait.
  *
  * Context: the worker, between two pieces of work, no locks held.
- * Return: true if io_run_task_work() is to wait for a while, at most 250 ms, and then to ask
- *	   again; false if nothing is owed, or the worker is killed.
+ * Return: true if io_run_task_work() is to wait for a while, and then to ask again.
  */
 static inline bool dirty_owner_worker_owes(void)
 {
-	return DIRTY_OWNER_ON && test_thread_flag(TIF_NOTIFY_RESUME) &&
-	       __dirty_owner_worker_owes();
+	return DIRTY_OWNER_ON && test_thread_flag(TIF_NOTIFY_RESUME);
 }
 
 #endif /* _LINUX_DIRTY_OWNER_H */

@@ -332,12 +332,18 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	dirty_pay(flow, DIRTY_OWE, false);
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL);
-	owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi), rate.owed_ns);
-	if (owed_ns && !fatal_signal_pending(current)) {
+	for (;;) {
+		owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi),
+				rate.owed_ns);
+		if (!owed_ns || fatal_signal_pending(current))
+			return 0;
 		__set_current_state(TASK_KILLABLE);
 		dirty_sleep(min_t(s64, owed_ns, DIRTY_WAIT_NS));
+		/* one that does not go to user space never pays later: many could take turns */
+		if (!(current->flags & PF_USER_WORKER))
+			return 0;
+		rate.owed_ns = 0;
 	}
-	return 0;
 }
 
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
@@ -399,11 +405,4 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	atomic_dec(&flow->users);
 	/* in a crowd, a page after each wait */
 	return (full && !sum.crowded) || (rate.owed_ns && !fatal_signal_pending(current));
-}
-
-bool __dirty_owner_worker_owes(void)
-{
-	struct ksignal ksig;
-
-	return !task_sigpending(current) || !get_signal(&ksig);
 }
