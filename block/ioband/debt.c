@@ -188,24 +188,30 @@ static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
  * If the group owes more than a second's worth, or others wait for the same limits, the task
  * waits before it does anything.  A task that made a debt waits for that itself, but not one
  * that is killed meanwhile.  A task that another group starts in this one does not wait: the
- * one that starts it may wait for its execve(), and has no part in the debt.  In the stead of
- * a worker of io_uring the task waits that has it made: workers end at its execve(), and what
- * they owe with them.
+ * one that starts it may wait for its execve(), and has no part in the debt.  Nor does one of
+ * the root group, which has limits on v1: the kernel's own threads are in it, make debts
+ * all the time, and somebody has to be able to change the limits.  In the stead of a worker
+ * of io_uring the task waits that has it made: workers end at its execve(), and what they
+ * owe with them.
  *
  * Context: fork().
  */
 void ioband_fork(struct task_struct *child)
 {
 	struct task_struct *task = child->flags & PF_USER_WORKER ? current : child;
+	struct cgroup_subsys_state *css;
 
 	/* io_uring's kernel thread does not come by */
 	if (!static_branch_unlikely(&ioband_key) || task->throttle_disk ||
 	    (task->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
 	guard(rcu)();
-	if (task_css(child, io_cgrp_id) != task_css(current, io_cgrp_id))
+	css = task_css(child, io_cgrp_id);
+	if (css != task_css(current, io_cgrp_id))
 		return;
-	task->throttle_disk = ioband_owed_disk(css_to_blkcg(task_css(child, io_cgrp_id)));
+	if (!css->parent)
+		return;
+	task->throttle_disk = ioband_owed_disk(css_to_blkcg(css));
 	if (task->throttle_disk)
 		set_notify_resume(task);
 }

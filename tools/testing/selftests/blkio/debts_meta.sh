@@ -50,7 +50,7 @@ bound() {
 		in_group p/b bash -c "$(declare -f "$1"); $1 '$MNT/meta' $SEC"
 	) &
 	loads+=($!)
-	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t $SEC -L 1M
+	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t "$SEC" -L 1M
 	wait_loads
 	most=$((RATE * (2000 + $(now_ms) - begin) / 1000 + first))
 	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) $((RATE * SEC / 2)) $most
