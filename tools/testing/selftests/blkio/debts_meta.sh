@@ -38,10 +38,9 @@ uring() { attack_uring meta "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 # uring_deep FILE SECONDS: by 64 workers, which have always something to do
 uring_deep() { attack_uring meta-deep "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 
-# bound HOW TASKS: p/b makes metadata for SEC, and a task of p/a writes a little. Each of so many
-# tasks makes 40 KiB before it knows that its group owes.
+# bound HOW: p/b makes metadata for SEC, and a task of p/a writes a little
 bound() {
-	local at begin most first=$((($2 - 1) * 40 * KiB))
+	local at begin most
 	at=$(charged)
 	begin=$(now_ms)
 	start_soon
@@ -52,11 +51,11 @@ bound() {
 	loads+=($!)
 	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t "$SEC" -L 1M
 	wait_loads
-	most=$((RATE * (2000 + $(now_ms) - begin) / 1000 + first))
+	most=$((RATE * (2000 + $(now_ms) - begin) / 1000))
 	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) $((RATE * SEC / 2)) $most
 	# 250 ms after each I/O the next waits for a debt of a second and what one more fsync() makes
 	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" \
-		$(((SEC - first / RATE) * 1000 / 1400 - 1)) $((SEC * 4 + 1))
+		$((SEC * 1000 / 1400 - 1)) $((SEC * 4 + 1))
 }
 
 # spawned GROUP: how long another group's task waits, in ms, that starts one in GROUP (CLONE_INTO_CGROUP)
@@ -96,8 +95,8 @@ dd if=/dev/zero of="$MNT/honest" bs=1M count=1 conv=fsync status=none
 mount_cgroup v2
 group p p/a p/b
 cap p "$DEV" wbps=$RATE
-bound killing 1
-bound uring 4
-SEC=30 bound uring_deep 1
+bound killing
+bound uring
+SEC=30 bound uring_deep
 check "a task that is started from outside holds nobody up" spawner
 umount "$MNT"
