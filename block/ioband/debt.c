@@ -107,7 +107,7 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		struct ioband_dir *asks)
 {
 	enum ioband_terms terms = IOBAND_TERMS_BOUNDED;
-	s64 debt_ns = ioband_dir_debt_ns(dir, now);
+	s64 debt_ns = ioband_dir_debt_ns(dir, now), added_ns;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
 	/* what has been repaid is of no interest to others */
@@ -123,8 +123,9 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 		ioband_gate_pay(gate, bio, now, terms);
 	}
 	dir->nr_owed++;
-	dir->owed_ns = max(dir->owed_ns, ioband_dir_debt_ns(dir, now) - debt_ns);
-	dir->owed_end_ns = now + ioband_dir_debt_ns(dir, now);
+	added_ns = ioband_dir_debt_ns(dir, now) - debt_ns;
+	dir->owed_ns = max(dir->owed_ns, added_ns);
+	dir->owed_end_ns = now + debt_ns + added_ns;
 	if (dir->lim)
 		dir->owed_turn += ioband_bio_turn(dir->lim, bio);
 }

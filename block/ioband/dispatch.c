@@ -259,7 +259,7 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 	return ioband_share_drain(dev, bios, &budget);
 }
 
-/* NULL if there is none that is ready: if one comes, it is told by ioband_activate(). */
+/* NULL if there is none that is ready: one that comes later is told by ioband_activated(). */
 static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
 {
 	struct ioband_dev *dev;

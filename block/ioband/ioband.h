@@ -261,7 +261,10 @@ static inline s64 ioband_ticks_ns(void)
 	return hrtimer_resolution >= IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
 }
 
-/* How a task waits that repays.  Others wait for a worker that is asked to end, once. */
+/*
+ * The state in which a task waits that repays a debt.  A worker of io_uring wakes up when it is
+ * asked to end, for which other tasks wait; if a signal is pending already, it sleeps on.
+ */
 static inline unsigned int ioband_repay_state(void)
 {
 	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
