@@ -84,7 +84,37 @@ spawner() {
 	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
 }
 
-plan 7
+# rewriting FILE: writes a page, and again once FILE.go is there; says how long that took, in ms
+rewriting() {
+	python3 - "$1" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.pwrite(fd, bytes(4096), 0)
+while not os.path.exists(sys.argv[1] + '.go'):
+    time.sleep(0.01)
+begin = time.monotonic()
+os.pwrite(fd, bytes(4096), 0)
+print(int((time.monotonic() - begin) * 1000))
+EOF
+}
+
+# A page that is dirty and paid for costs nothing to write to; what the group owes is waited for.
+rewriter() {
+	cap p "$DEV" wbps=$RATE
+	in_group p/c bash -c "$(declare -f rewriting); rewriting '$MNT/again'" >"$TMP/again_ms" &
+	loads+=($!)
+	sleep 0.1
+	in_group p/b bash -c "$(declare -f killing); killing '$MNT/meta' 1" || return 1
+	cap p "$DEV" wbps=1024
+	in_range "$(debt_usec p/b)" 3000000 1000000000 || return 1
+	: >"$MNT/again.go"
+	sleep 2
+	cap p "$DEV" wbps=max
+	wait_loads
+	in_range "$(cat "$TMP/again_ms")" 1800 2300
+}
+
+plan 8
 null_dev nb0 size=400 memory_backed=1 completion_nsec=2000000
 make_fs btrfs "$DEV" -q
 : >"$MNT/meta"
@@ -93,10 +123,16 @@ make_fs btrfs "$DEV" -q
 chattr +C "$MNT/honest"
 dd if=/dev/zero of="$MNT/honest" bs=1M count=1 conv=fsync status=none
 mount_cgroup v2
-group p p/a p/b
+group p p/a p/b p/c
 cap p "$DEV" wbps=$RATE
 bound killing
 bound uring
 SEC=30 bound uring_deep
 check "a task that is started from outside holds nobody up" spawner
+umount "$MNT"
+# btrfs has no disk of its own to owe to
+null_dev nb1 size=400 memory_backed=1 completion_nsec=2000000
+make_fs f2fs "$DEV" -q
+: >"$MNT/meta"
+check "a write to a page that is dirty and paid waits for what the group owes" rewriter
 umount "$MNT"
