@@ -10,7 +10,6 @@
 
 SEC=${SEC:-5} ROUNDS=${ROUNDS:-4} NR=${NR:-40} DISKS=${DISKS:-8}
 
-no_owners() { [ ! -s /sys/kernel/debug/dirty_owner ]; }
 settled() { sync; echo 3 >/proc/sys/vm/drop_caches; no_owners && [ "$(dying)" -le 0 ]; }
 # on_disk: bytes that it got; charged: those of all groups, the root group's too
 on_disk() { awk '{ print $7 * 512 }' "/sys/block/$DISK/stat"; }

@@ -48,6 +48,9 @@ smp_dm() {
 	DEV=/dev/$DISK
 }
 
+# no_owners: no group counts as one that has dirtied pages; a file in debugfs has no size to ask for
+no_owners() { ! grep -q . /sys/kernel/debug/dirty_owner; }
+
 # background NAME COMMAND...: ended NAME waits for it, in any subshell
 background() {
 	local name=$1

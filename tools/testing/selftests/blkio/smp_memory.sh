@@ -11,7 +11,6 @@
 . "$HERE/blkio_memory.sh"
 
 PART=$((64 * MiB))
-no_owners() { [ ! -s /sys/kernel/debug/dirty_owner ]; }
 
 # phase NAME: 3 points
 phase() {

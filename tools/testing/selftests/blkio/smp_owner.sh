@@ -14,7 +14,6 @@ SEC=${SEC:-10} IDS=${IDS:-150}
 sum() { sed "s/.*\b$1=\([-0-9]*\).*/\1/" /sys/kernel/debug/dirty_owner | awk '{ n += $1 } END { print n + 0 }'; }
 # all that is counted is the sum of non-negative numbers
 none_counted() { [ "$(sum dirty)/$(sum writing)" = 0/0 ]; }
-no_flows() { [ ! -s /sys/kernel/debug/dirty_owner ]; }
 nothing_left() { sync; wait_for "no page is counted" none_counted; }
 
 # come_and_go: groups under rule, made and removed as long as there are writers
@@ -75,7 +74,7 @@ check "every page is given back" nothing_left
 check "groups that go with dirty pages" many
 check "every page is given back" nothing_left
 echo 3 >/proc/sys/vm/drop_caches
-check "and their groups are forgotten" wait_for "no owner is left" no_flows
+check "and their groups are forgotten" wait_for "no owner is left" no_owners
 umount "$TMP/mnt"
 mkfs.ext4 -q -F -O ^has_journal "$DEV" 2>/dev/null
 mount "$DEV" "$TMP/mnt"
@@ -83,6 +82,6 @@ undo+=("umount $TMP/mnt")
 check "ext4 without a journal, all at once" turmoil "$TMP/mnt"
 check "every page is given back" nothing_left
 umount "$TMP/mnt"
-check "and their groups are forgotten" wait_for "no owner is left" no_flows
+check "and their groups are forgotten" wait_for "no owner is left" no_owners
 check "nothing leaked" leaks_none
 check "the kernel kept quiet" no_splat
