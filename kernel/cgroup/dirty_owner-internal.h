@@ -221,6 +221,19 @@ static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 	return likely(flow->id == id) ? flow : dirty_flow_load(id);
 }
 
+/*
+ * The wb of an inode, NULL for none yet.  It may be another one at any time, and stays for an
+ * RCU read side.
+ */
+static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	return READ_ONCE(inode->i_wb);
+#else
+	return inode_to_wb(inode);
+#endif
+}
+
 /* The flusher has to look here when a limited group waits, and who removes pages always. */
 static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
 {

@@ -102,11 +102,47 @@ static void dirty_account_promises(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dirty_due(flow), 3LL << PAGE_SHIFT);
 }
 
+#ifdef CONFIG_CGROUP_WRITEBACK
+/*
+ * A group with many dirty pages has the flusher write some, also while the inode is about to
+ * become another flusher's.
+ */
+static void dirty_kicks_switching(struct kunit *test)
+{
+	struct inode *inode = kunit_kzalloc(test, sizeof(*inode), GFP_KERNEL);
+	struct bdi_writeback *wb = kunit_kzalloc(test, sizeof(*wb), GFP_KERNEL);
+	struct dirty_rate rate = { .limited = true, .bps = SZ_64M };
+	struct dirty_flow *flow = dirty_test_flow(test, 1);
+	struct dirty_sum sum;
+
+	KUNIT_ASSERT_NOT_NULL(test, inode);
+	KUNIT_ASSERT_NOT_NULL(test, wb);
+	wb->bdi = &noop_backing_dev_info;
+	wb->state = BIT(WB_has_dirty_io);
+	spin_lock_init(&wb->work_lock);
+	spin_lock_init(&inode->i_lock);
+	address_space_init_once(&inode->i_data);
+	inode->i_mapping = &inode->i_data;
+	inode->i_data.host = inode;
+	inode->i_wb = wb;
+	scoped_guard(spinlock, &inode->i_lock)
+		inode_state_set(inode, I_WB_SWITCH);
+	flow->bdi = &noop_backing_dev_info;
+	flow->stuck_at = -1;
+	atomic_long_set(&flow->dirtied, dirty_window(flow, &rate) - 1);
+	KUNIT_EXPECT_FALSE(test, dirty_is_full(flow, &inode->i_data, &rate, NULL, &sum));
+	KUNIT_EXPECT_TRUE(test, test_bit(WB_start_owned, &wb->state));
+}
+#endif
+
 static struct kunit_case dirty_cases[] = {
 	KUNIT_CASE(dirty_first_owner),
 	KUNIT_CASE(dirty_account_begins),
 	KUNIT_CASE(dirty_account_forfeits),
 	KUNIT_CASE(dirty_account_promises),
+#ifdef CONFIG_CGROUP_WRITEBACK
+	KUNIT_CASE(dirty_kicks_switching),
+#endif
 	{}
 };
 

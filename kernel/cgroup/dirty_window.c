@@ -144,6 +144,8 @@ static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate
 
 static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 {
+	/* they are when this returns */
+	lockdep_assert_irqs_enabled();
 	if (!wb_has_dirty_io(wb) || (!again && test_bit(WB_start_owned, &wb->state)))
 		return;
 	set_bit(WB_start_owned, &wb->state);
@@ -153,17 +155,16 @@ static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 /* On the default hierarchy a flow may have pages in inodes of several flushers. */
 static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
-	struct wb_lock_cookie cookie = {};
 	struct bdi_writeback *wb;
 
+	guard(rcu)();
+	/* without the lock that keeps an inode in its wb, below which irqs are off */
 	if (mapping && !all) {
-		wb = unlocked_inode_to_wb_begin(mapping->host, &cookie);
+		wb = dirty_wb_of(mapping->host);
 		if (wb)
 			dirty_start_writeback(wb, false);
-		unlocked_inode_to_wb_end(mapping->host, &cookie);
 		return;
 	}
-	guard(rcu)();
 	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
 		dirty_start_writeback(wb, all);
 }
