@@ -75,6 +75,12 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	return owed;
 }
 
+/* Can pages of a bio have owners other than their inode's?  To look at each takes long. */
+static bool ioband_has_owners(struct bio *bio)
+{
+	return ioband_pages_have_owners() && !dirty_owner_is_inodes(bio_page(bio));
+}
+
 static unsigned int ioband_most_bytes(struct bio *bio)
 {
 	struct ioband_grp *grp;
@@ -93,7 +99,7 @@ static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *
 	struct bio_vec bv;
 
 	*owner = 0;
-	if (!ioband_pages_have_owners())
+	if (!ioband_has_owners(bio))
 		return min(bio->bi_iter.bi_size, most);
 	*owner = dirty_owner_of_write(bio_page(bio));
 	bio_for_each_bvec(bv, bio, iter) {
@@ -220,7 +226,7 @@ bool __ioband_own_bio(struct bio *bio)
 		return false;
 	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))
 		return ioband_own_many(bio);
-	if (!ioband_pages_have_owners())
+	if (!ioband_has_owners(bio))
 		return false;
 	guard(rcu)();
 	ioband_give_css(bio, dirty_owner_css_of_write(bio_page(bio)));

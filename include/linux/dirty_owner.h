@@ -7,6 +7,7 @@
 #include <linux/limits.h>
 #include <linux/page-flags.h>
 #include <linux/pagemap.h>
+#include <linux/sched.h>
 #include <linux/types.h>
 
 /*
@@ -18,6 +19,7 @@
  */
 
 struct backing_dev_info;
+struct bdi_writeback;
 struct cgroup_subsys_state;
 struct dirty_flow;
 struct folio;
@@ -92,6 +94,7 @@ struct dirty_part {
 DECLARE_STATIC_KEY_FALSE(dirty_owner_key);
 
 int dirty_owner_enable(const struct dirty_owner_ops *ops);
+bool dirty_owner_is_inodes(struct page *page);
 u32 dirty_owner_of_write(const struct page *page);
 unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id);
 struct cgroup_subsys_state *dirty_owner_css(u32 id);
@@ -101,7 +104,8 @@ bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *b
 bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
-void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi);
+void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb);
+void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb);
 void __dirty_owner_cancelled(struct folio *folio);
 void __dirty_owner_cleaned(struct folio *folio);
 void __dirty_owner_writing(struct folio *folio, size_t from, size_t len);
@@ -123,8 +127,8 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
 #else
 
 static inline void __dirty_owner_write(struct folio *folio, size_t from, size_t len) { }
-static inline void __dirty_owner_dirtied(struct folio *folio,
-					 struct backing_dev_info *bdi) { }
+static inline void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb) { }
+static inline void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb) { }
 static inline void __dirty_owner_cancelled(struct folio *folio) { }
 static inline void __dirty_owner_cleaned(struct folio *folio) { }
 static inline void __dirty_owner_writing(struct folio *folio, size_t from, size_t len) { }
@@ -163,6 +167,57 @@ static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_it
 #endif
 
 /**
+ * dirty_owner_has_words - has a page of a file had an owner that it does not tell itself?
+ * @mapping:	the file's
+ *
+ * Once so, it stays so.
+ *
+ * Context: any.
+ * Return: false if none has had one.
+ */
+static inline bool dirty_owner_has_words(const struct address_space *mapping)
+{
+	return DIRTY_OWNER_ON && test_bit(AS_DIRTY_WORDS, &mapping->flags);
+}
+
+/**
+ * dirty_owner_is_free - do pages that the current task dirties need nothing of what is here?
+ * @wb:		that of their inode, not NULL
+ *
+ * In a write() of the root group, or of a group that nothing limits to a file whose writeback
+ * is its own; most are.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool dirty_owner_is_free(const struct bdi_writeback *wb)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	return wb == current->dirty_free;
+#else
+	return false;
+#endif
+}
+
+/**
+ * dirty_owner_is_free_inode - as dirty_owner_is_free()
+ * @inode:	theirs
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool dirty_owner_is_free_inode(const struct inode *inode)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	const struct bdi_writeback *wb = READ_ONCE(inode->i_wb);
+
+	return wb && dirty_owner_is_free(wb);
+#else
+	return false;
+#endif
+}
+
+/**
  * dirty_owner_write - the current task is about to dirty a part of a folio
  * @folio:	the folio; locked, or a page of it mapped and the lock of its page table held
  * @from:	first byte
@@ -182,14 +237,29 @@ static inline void dirty_owner_write(struct folio *folio, size_t from, size_t le
 /**
  * dirty_owner_dirtied - a folio has become dirty
  * @folio:	the folio; all its pages get an owner, unless some have one already
- * @bdi:	where it will be written
+ * @wb:		that of its inode
  *
  * Context: i_pages lock held, irqs off.
  */
-static inline void dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
+static inline void dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb)
+{
+	if (DIRTY_OWNER_ON && !dirty_owner_is_free(wb))
+		__dirty_owner_dirtied(folio, wb);
+}
+
+/**
+ * dirty_owner_switched - the inode of a folio is about to get another wb
+ * @folio:	the folio, dirty
+ * @wb:		the one that it had
+ *
+ * Those of its pages that have no owner get one: the group of that wb.
+ *
+ * Context: i_pages lock held, irqs off.
+ */
+static inline void dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb)
 {
 	if (DIRTY_OWNER_ON)
-		__dirty_owner_dirtied(folio, bdi);
+		__dirty_owner_switched(folio, wb);
 }
 
 /**
@@ -198,7 +268,7 @@ static inline void dirty_owner_dirtied(struct folio *folio, struct backing_dev_i
  */
 static inline void dirty_owner_cancelled(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_cancelled(folio);
 }
 
@@ -208,7 +278,7 @@ static inline void dirty_owner_cancelled(struct folio *folio)
  */
 static inline void dirty_owner_cleaned(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_cleaned(folio);
 }
 
@@ -224,7 +294,7 @@ static inline void dirty_owner_cleaned(struct folio *folio)
  */
 static inline void dirty_owner_writing(struct folio *folio, size_t from, size_t len)
 {
-	if (DIRTY_OWNER_ON && folio_test_large(folio))
+	if (folio_test_large(folio) && dirty_owner_has_words(folio->mapping))
 		__dirty_owner_writing(folio, from, len);
 }
 
@@ -234,7 +304,7 @@ static inline void dirty_owner_writing(struct folio *folio, size_t from, size_t 
  */
 static inline void dirty_owner_redirty(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (folio->mapping && dirty_owner_has_words(folio->mapping))
 		__dirty_owner_redirty(folio);
 }
 
@@ -246,7 +316,7 @@ static inline void dirty_owner_redirty(struct folio *folio)
  */
 static inline void dirty_owner_started(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_started(folio);
 }
 
@@ -258,7 +328,7 @@ static inline void dirty_owner_started(struct folio *folio)
  */
 static inline void dirty_owner_ended(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON)
+	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_ended(folio);
 }
 
@@ -268,7 +338,7 @@ static inline void dirty_owner_ended(struct folio *folio)
  */
 static inline void dirty_owner_removed(struct folio *folio)
 {
-	if (DIRTY_OWNER_ON && test_bit(AS_DIRTY_WORDS, &folio->mapping->flags))
+	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_removed(folio);
 }
 
@@ -350,7 +420,8 @@ static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter
 static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
 {
-	return DIRTY_OWNER_ON ? __dirty_owner_pace(mapping, bdi, flags) : 0;
+	return DIRTY_OWNER_ON && !dirty_owner_is_free_inode(mapping->host) ?
+	       __dirty_owner_pace(mapping, bdi, flags) : 0;
 }
 
 /**

@@ -31,7 +31,7 @@
  * @flow:	the flow
  * @since:	as in struct dirty_rate
  *
- * What is dirty by then costs nothing: most of it was dirtied when there was no limit.
+ * What has words by then costs nothing: most of it was dirtied when there was no limit.
  */
 void dirty_begin(struct dirty_flow *flow, unsigned int since)
 {

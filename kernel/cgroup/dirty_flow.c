@@ -75,6 +75,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 {
 	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
 	struct dirty_flow *flow, *other;
+	struct dirty_rate rate;
 
 	if (!css_tryget(css))
 		return NULL;
@@ -86,9 +87,12 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->css = css;
 	flow->bdi = bdi_get(bdi);
 	flow->idle_since = jiffies;
+	flow->looked_at = jiffies;
 	flow->chunk = DIRTY_CHUNK_ANY;
 	/* limits that there are hold from the first page on */
-	flow->since = dirty_owner_ops->rate(css, bdi).since;
+	rate = dirty_owner_ops->rate(css, bdi);
+	flow->since = rate.since;
+	flow->words = rate.limited || rate.probe;
 	flow->stuck_at = -1;
 	spin_lock_init(&flow->lock);
 	init_waitqueue_head(&flow->wait);
@@ -247,6 +251,13 @@ void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow
 			dirty_forfeit(flow, 0);
 }
 
+/* A group that nothing limits dirties pages that do not count. */
+static bool dirty_flow_is_seen(struct dirty_flow *flow)
+{
+	return !css_is_dying(flow->css) &&
+	       !time_after_eq(jiffies, READ_ONCE(flow->looked_at) + DIRTY_FLOW_IDLE);
+}
+
 static bool dirty_flow_is_used(struct dirty_flow *flow)
 {
 	return dirty_flow_dirty(flow) || dirty_flow_writing(flow) ||
@@ -262,7 +273,7 @@ static bool dirty_flow_hide(struct hlist_head *bucket, struct hlist_head *hidden
 
 	guard(spinlock_irqsave)(&dirty_flow_ids.xa_lock);
 	hlist_for_each_entry_safe(flow, tmp, bucket, node) {
-		if (dirty_flow_is_used(flow)) {
+		if (dirty_flow_is_used(flow) || dirty_flow_is_seen(flow)) {
 			flow->idle_since = jiffies;
 		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
 			   css_is_dying(flow->css)) {

@@ -43,6 +43,11 @@
  *	flow's promises, from before it pays until it has dirtied them or given up, and
  *	is one of flow->users so long.  It may wait for locks meanwhile: what is promised
  *	counts as dirty for those who ask for more.
+ *  O7	A page without words is that of the group whose wb its inode has.  A flow whose
+ *	->words says no may leave a page so, if nothing limited its group in this jiffy, or
+ *	when the task began to write at most DIRTY_WHOLE_BYTES, and that wb is its group's.
+ *	For such a write() current->dirty_free is the wb.  Pages that are dirty when their
+ *	inode gets another wb get words, under the i_pages lock.
  */
 
 /* What a word can name; 0 is nobody. */
@@ -67,6 +72,7 @@ struct dirty_words {
 struct dirty_flow {
 	u32			id;
 	bool			limited;
+	bool			words;		/* its pages have some, O7 */
 	bool			owes;		/* to devices below */
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
@@ -221,19 +227,6 @@ static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 	return likely(flow->id == id) ? flow : dirty_flow_load(id);
 }
 
-/*
- * The wb of an inode, NULL for none yet.  It may be another one at any time, and stays for an
- * RCU read side.
- */
-static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
-	return READ_ONCE(inode->i_wb);
-#else
-	return inode_to_wb(inode);
-#endif
-}
-
 /* The flusher has to look here when a limited group waits, and who removes pages always. */
 static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
 {
@@ -293,7 +286,6 @@ int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes);
 #define DIRTY_WHOLE	2U
 /* So long a write() that appends is not divided. */
 #define DIRTY_WHOLE_BYTES	((size_t)SZ_1M)
-bool dirty_may_write(struct file *file);
 ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 		    unsigned int flags);
 void dirty_admitted(struct dirty_part *part);

@@ -15,11 +15,25 @@
  *
  * Words are for pages and not for folios: a folio can be as large as a huge page and
  * have been written to by many.
+ *
+ * Most pages need none.  Where each group has a writeback of its own (v2, with the memory
+ * controller), and nothing limits who dirties a page, the page is the group's whose
+ * writeback its inode has, or it gets a word.  A file in which no page has had a word
+ * passes through the hooks without a look at any, see AS_DIRTY_WORDS.
+ *
+ * Example: A and B have limits.  A writes 8 pages of a file: 8 dirty words name A's flow,
+ * and A has dirtied 8.  The flusher cleans the first 4 of them: these words become write
+ * words (4 sent), which count once the pages are under writeback (4 started): A has 4 dirty
+ * pages and 4 that are being written.  B writes to one of those 4 again: its dirty word
+ * names B's flow, which has dirtied 1, and its write word still A's.  The disk is done, and
+ * the write words go (4 written): A has 4 dirty pages, B has 1.  Then the file is
+ * truncated: the words of those 5 go, and A has dirtied 4 in all, B none.  That is what
+ * they pay for, 16 KiB and nothing.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "dirty_owner-internal.h"
+#include "dirty_leave.h"
 
 /* Pages that one flow gained or lost in a row. */
 struct dirty_run {
@@ -96,30 +110,21 @@ static noinline void dirty_take_all(struct folio *folio, bool write,
 	dirty_run_end(&run, change);
 }
 
-/* Pages are a flow's from now on unless they are somebody's. */
-static __always_inline void dirty_own(struct dirty_words *w, long nr,
-				      struct dirty_flow *flow)
+static noinline void dirty_write(struct folio *folio, struct address_space *mapping,
+				 struct dirty_words *w, long nr)
 {
-	long owned = 0;
-
-	for (long i = 0; i < nr; i++)
-		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
-	if (!owned)
-		return;
-	atomic_long_add(owned, &flow->dirtied);
-	dirty_redeem(flow, owned);
-}
-
-static noinline void dirty_write(struct folio *folio, struct dirty_words *w, long nr)
-{
-	struct address_space *mapping = READ_ONCE(folio->mapping);
+	struct inode *inode = mapping->host;
 	struct dirty_flow *flow;
 
-	if (!mapping || !mapping_can_writeback(mapping))
+	if (!mapping_can_writeback(mapping))
 		return;
 	guard(rcu)();
-	flow = dirty_flow_of_current(mapping->host);
+	flow = dirty_flow_of_current(inode);
 	if (!flow)
+		return;
+	/* it is about to become dirty, and get its wb: a moment earlier */
+	inode_attach_wb(inode, folio);
+	if (dirty_leaves(flow, inode, dirty_wb_of(inode)))
 		return;
 	dirty_note_mapping(flow, mapping);
 	dirty_own(w, nr, flow);
@@ -127,11 +132,12 @@ static noinline void dirty_write(struct folio *folio, struct dirty_words *w, lon
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
+	struct address_space *mapping = READ_ONCE(folio->mapping);
 	struct dirty_words *w;
 	size_t first;
 	long nr;
 
-	if (dirty_is_roots())
+	if (!mapping || dirty_owner_is_free_inode(mapping->host) || dirty_is_roots())
 		return;
 	w = dirty_folio_words(folio);
 	if (unlikely(!w || !len))
@@ -142,10 +148,10 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 	/* a block of a part that has been said as a whole */
 	if (nr == 1 && READ_ONCE(w->dirty))
 		return;
-	dirty_write(folio, w, nr);
+	dirty_write(folio, mapping, w, nr);
 }
 
-static noinline void dirty_dirtied(struct folio *folio)
+static noinline void dirty_dirtied(struct folio *folio, struct bdi_writeback *wb)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	long nr = folio_nr_pages(folio);
@@ -155,7 +161,7 @@ static noinline void dirty_dirtied(struct folio *folio)
 		return;
 	guard(rcu)();
 	flow = dirty_flow_of_current(folio->mapping->host);
-	if (!flow)
+	if (!flow || dirty_leaves(flow, folio->mapping->host, wb))
 		return;
 	dirty_note_mapping(flow, folio->mapping);
 	/* a part of it may have been written to: see __dirty_owner_write() */
@@ -185,23 +191,27 @@ static noinline void dirty_dirtied_dev(struct folio *folio, struct dirty_flow *f
 		dirty_own_page(folio, flow);
 }
 
-void __dirty_owner_dirtied(struct folio *folio, struct backing_dev_info *bdi)
+void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb)
 {
-	struct dirty_flow *flow = dirty_flow_promised(bdi);
+	struct dirty_flow *flow = dirty_flow_promised(wb->bdi);
 	struct inode *inode = folio->mapping->host;
 	struct cgroup_subsys_state *css;
 
-	if (unlikely((current->flags & PF_KTHREAD) || folio_test_large(folio)))
-		return dirty_dirtied(folio);
+	if (unlikely(current->flags & PF_KTHREAD))
+		return dirty_dirtied(folio, wb);
 	if (!flow) {
 		/* under the i_pages lock, O3 */
 		css = task_css_check(current, io_cgrp_id, rcu_read_lock_any_held());
 		if (!css->parent)
 			return;
 		flow = this_cpu_read(dirty_hints.by_css);
-		if (unlikely(flow->css != css || flow->bdi != bdi))
-			return dirty_dirtied(folio);
+		if (unlikely(flow->css != css || flow->bdi != wb->bdi))
+			return dirty_dirtied(folio, wb);
+		if (dirty_leaves(flow, inode, wb))
+			return;
 	}
+	if (folio_test_large(folio))
+		return dirty_dirtied(folio, wb);
 	if (!S_ISREG(inode->i_mode))
 		return dirty_dirtied_dev(folio, flow);
 	if (dirty_is_file_data(inode))

@@ -12,8 +12,6 @@
 #include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
-#include <linux/dcache.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -21,7 +19,7 @@
 #include <linux/sizes.h>
 #include <linux/writeback.h>
 
-#include "dirty_owner-internal.h"
+#include "dirty_leave.h"
 
 /* Pages that may be dirtied within a jiffy before anything is looked at again. */
 #define DIRTY_FREE_PAGES	256
@@ -55,12 +53,13 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 		rate.limited = dirty_is_probing(flow);
 	dirty_learn(flow, &rate);
 	WRITE_ONCE(flow->limited, rate.limited);
+	WRITE_ONCE(flow->words, rate.limited || rate.probe);
 	WRITE_ONCE(flow->owes, rate.owed_ns);
 	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
 					       DIRTY_CHUNK_ANY);
 	if (rate.limited)
 		dirty_begin(flow, rate.since);
-	if (mapping)
+	if (mapping && READ_ONCE(flow->words))
 		dirty_note_mapping(flow, mapping);
 	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
 	WRITE_ONCE(flow->looked_at, jiffies);
@@ -158,41 +157,6 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 	return part->promised;
 }
 
-/* Below an overlay it is another file that gets the pages. */
-static struct inode *dirty_inode_of(struct file *file)
-{
-	struct inode *inode = file->f_mapping->host;
-
-	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
-}
-
-/* Does what was seen a moment ago still say enough? */
-static bool dirty_is_fresh(struct dirty_flow *flow)
-{
-	return !time_after(jiffies, READ_ONCE(flow->looked_at)) &&
-	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
-}
-
-/*
- * Is the current task of the root group, or one that nothing limited there a moment ago?
- * Most are; they are not to pay for it by much.
- */
-static __always_inline bool dirty_is_unlimited(const struct backing_dev_info *bdi)
-{
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-
-	if (unlikely(current->flags & PF_KTHREAD))
-		return false;
-	/* also an RCU read side */
-	guard(preempt)();
-	css = task_css_check(current, io_cgrp_id, true);
-	flow = this_cpu_read(dirty_hints.by_css);
-	if (flow->css == css && flow->bdi == bdi)
-		return !READ_ONCE(flow->limited) && dirty_is_fresh(flow);
-	return !css->parent;
-}
-
 /* Is all paid that is dirty or promised, and is there room? */
 static bool dirty_is_well(struct dirty_flow *flow)
 {
@@ -229,18 +193,6 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
 		return NULL;
 	atomic_inc(&flow->users);
 	return flow;
-}
-
-/**
- * dirty_may_write - may the current task write to a file without being asked?
- * @file:	the file
- *
- * Context: any.
- * Return: true if so; false if that is for dirty_admit() to say.
- */
-bool dirty_may_write(struct file *file)
-{
-	return dirty_is_roots() || dirty_is_unlimited(inode_to_bdi(dirty_inode_of(file)));
 }
 
 /**

@@ -6,7 +6,7 @@
 #include <linux/fs.h>
 #include <linux/uio.h>
 
-#include "dirty_owner-internal.h"
+#include "dirty_leave.h"
 
 static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *buf,
 					size_t count, loff_t *pos)
@@ -26,9 +26,15 @@ static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *bu
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos)
 {
-	if (count > MAX_RW_COUNT || dirty_may_write(file))
-		return vfs_write(file, buf, count, pos);
-	return dirty_vfs_write(file, buf, count, pos);
+	const struct bdi_writeback *outer = current->dirty_free;
+	ssize_t ret;
+
+	if (count <= MAX_RW_COUNT && !dirty_may_write(file))
+		return dirty_vfs_write(file, buf, count, pos);
+	current->dirty_free = dirty_wb_to_leave(file, count);
+	ret = vfs_write(file, buf, count, pos);
+	current->dirty_free = outer;
+	return ret;
 }
 
 /* Truncates the iterator to the next part; returns its length, or an error. */
@@ -96,12 +102,19 @@ static ssize_t dirty_part_begin_thawed(struct dirty_part *part, struct kiocb *io
 
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
+	const struct bdi_writeback *outer = current->dirty_free;
 	struct file *file = iocb->ki_filp;
 	struct dirty_part part = { };
 	ssize_t ret;
 
-	if ((iocb->ki_flags & IOCB_DIRECT) || dirty_may_write(file))
+	if (iocb->ki_flags & IOCB_DIRECT)
 		return file->f_op->write_iter(iocb, iter);
+	if (dirty_may_write(file)) {
+		current->dirty_free = dirty_wb_to_leave(file, iov_iter_count(iter));
+		ret = file->f_op->write_iter(iocb, iter);
+		current->dirty_free = outer;
+		return ret;
+	}
 	do {
 		ret = dirty_part_begin_thawed(&part, iocb, iter);
 		if (ret < 0)

@@ -21,7 +21,7 @@
 #include <linux/sizes.h>
 #include <linux/writeback.h>
 
-#include "dirty_owner-internal.h"
+#include "dirty_leave.h"
 
 /* The least window, where a number says how fast the writes are. */
 #define DIRTY_LEAST_WINDOW	SZ_64K

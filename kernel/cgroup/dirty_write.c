@@ -4,7 +4,7 @@
  */
 #include <linux/mm.h>
 
-#include "dirty_owner-internal.h"
+#include "dirty_leave.h"
 
 /* 0 if none is under way. */
 static u32 dirty_written_by(const struct dirty_words *w)
@@ -12,6 +12,24 @@ static u32 dirty_written_by(const struct dirty_words *w)
 	u32 id = READ_ONCE(w->write);
 
 	return id & DIRTY_TRANSIT ? 0 : id;
+}
+
+/**
+ * dirty_owner_is_inodes - has no page of a bio an owner other than its inode's?
+ * @page:	the first page of the bio
+ *
+ * Context: any.
+ * Return: true if none has; false if pages may.
+ */
+bool dirty_owner_is_inodes(struct page *page)
+{
+	const struct address_space *mapping;
+
+	/* of direct I/O, which a driver may pass on, it may leave its file */
+	guard(rcu)();
+	mapping = folio_mapping(page_folio(page));
+	return mapping && mapping->host && !dirty_owner_has_words(mapping) &&
+	       !dirty_shares_bios(mapping->host);
 }
 
 /**

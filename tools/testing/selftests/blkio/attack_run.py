@@ -139,7 +139,7 @@ class Attack:
     def flip(self, group, change):
         """Root changes limits; the old and the new one are both in force meanwhile."""
         before = time.monotonic_ns()
-        self.dirty.append((before, attack_world.dirty_bytes()))
+        self.dirty.append((before, attack_world.dirty_bytes(self.hierarchy.path)))
         self.hierarchy.limit(group, self.disk.dev, change)
         after = time.monotonic_ns()
         for key, rate in change.items():

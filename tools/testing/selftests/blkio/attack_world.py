@@ -80,12 +80,27 @@ def ioctl_ok(fd, request, number):
     return False
 
 
-def dirty_bytes():
-    """{cgroup id: bytes of its pages that are dirty or being written}; none before there are limits."""
+def memory_dirty(folder):
+    """Bytes of dirty pages that are charged to a group of v2 and those below it; 0 if that is not known."""
+    with contextlib.suppress(OSError):
+        stat = dict(line.split() for line in read(f'{folder}/memory.stat').splitlines())
+        return int(stat['file_dirty']) + int(stat['file_writeback'])
+    return 0
+
+
+def dirty_bytes(root):
+    """{cgroup id: bytes of its pages that are dirty or being written}, at most so many.
+
+    What a group dirtied when nothing limited it can have no owner but its inode's; then it is in memory that the
+    group is charged for.
+    """
     found = collections.Counter()
     for line in open('/sys/kernel/debug/dirty_owner', encoding='ascii'):
         words = dict(word.split('=') for word in line.split() if '=' in word)
         found[int(words['cg'])] += (int(words['dirty']) + int(words['writing'])) * 4096
+    for folder, below, _ in os.walk(root):
+        own = memory_dirty(folder) - sum(memory_dirty(f'{folder}/{name}') for name in below)
+        found[os.stat(folder).st_ino] += max(own, 0)
     return found
 
 

@@ -221,7 +221,7 @@ read_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-under_writeback() { [ "$(awk -F'[= ]' '{ n += $8 } END { print n }' /sys/kernel/debug/dirty_owner)" -gt 100 ]; }
+under_writeback() { [ "$(awk '/^Writeback:/ { print $2 }' /proc/meminfo)" -gt 400 ]; }
 
 # Pages under another group's writeback, spliced into a file opened with O_DIRECT
 splice_direct() {

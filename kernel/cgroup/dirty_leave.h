@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __DIRTY_LEAVE_H
+#define __DIRTY_LEAVE_H
+
+/*
+ * Who needs nothing: the root group, and groups that nothing limits; see dirty_leave.c.
+ */
+#include <linux/dcache.h>
+#include <linux/jiffies.h>
+#include <linux/magic.h>
+
+#include "dirty_owner-internal.h"
+
+bool dirty_flow_look(struct dirty_flow *flow);
+bool dirty_may_write(struct file *file);
+const struct bdi_writeback *dirty_wb_to_leave(struct file *file, size_t len);
+
+/*
+ * The wb of an inode, NULL for none yet.  It may be another one at any time, and stays for an
+ * RCU read side.
+ */
+static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	return READ_ONCE(inode->i_wb);
+#else
+	return inode_to_wb(inode);
+#endif
+}
+
+/* Does one bio hold pages of several inodes?  With most file systems it does not. */
+static inline bool dirty_shares_bios(const struct inode *inode)
+{
+	const unsigned long magic = inode->i_sb->s_magic;
+
+	return magic == F2FS_SUPER_MAGIC || magic == NILFS_SUPER_MAGIC;
+}
+
+/* May a flow leave pages of an inode without words that it dirties?  @wb is the inode's. */
+static __always_inline bool dirty_leaves(struct dirty_flow *flow, const struct inode *inode,
+					 const struct bdi_writeback *wb)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	if (wb->blkcg_css != flow->css || READ_ONCE(flow->words) || dirty_shares_bios(inode))
+		return false;
+	return likely(!time_after(jiffies, READ_ONCE(flow->looked_at))) ||
+	       dirty_flow_look(flow);
+#else
+	return false;
+#endif
+}
+
+/* Below an overlay it is another file that gets the pages. */
+static inline struct inode *dirty_inode_of(struct file *file)
+{
+	struct inode *inode = file->f_mapping->host;
+
+	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
+}
+
+/* Does what was seen a moment ago still say enough? */
+static inline bool dirty_is_fresh(struct dirty_flow *flow)
+{
+	return !time_after(jiffies, READ_ONCE(flow->looked_at)) &&
+	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
+}
+
+/*
+ * Is the current task of the root group, or one that nothing limited there a moment ago?
+ * Most are; they are not to pay for it by much.
+ */
+static __always_inline bool dirty_is_unlimited(const struct backing_dev_info *bdi)
+{
+	struct cgroup_subsys_state *css;
+	struct dirty_flow *flow;
+
+	if (unlikely(current->flags & PF_KTHREAD))
+		return false;
+	/* also an RCU read side */
+	guard(preempt)();
+	css = task_css_check(current, io_cgrp_id, true);
+	flow = this_cpu_read(dirty_hints.by_css);
+	if (flow->css == css && flow->bdi == bdi)
+		return !READ_ONCE(flow->limited) && dirty_is_fresh(flow);
+	return !css->parent;
+}
+
+/* Pages are a flow's from now on unless they are somebody's.  Returns how many were nobody's. */
+static __always_inline long dirty_own(struct dirty_words *w, long nr,
+				      struct dirty_flow *flow)
+{
+	long owned = 0;
+
+	for (long i = 0; i < nr; i++)
+		owned += !READ_ONCE(w[i].dirty) && !cmpxchg(&w[i].dirty, 0, flow->id);
+	if (!owned)
+		return 0;
+	atomic_long_add(owned, &flow->dirtied);
+	dirty_redeem(flow, owned);
+	return owned;
+}
+
+#endif /* __DIRTY_LEAVE_H */

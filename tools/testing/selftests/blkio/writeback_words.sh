@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Pages that need no owner of their own: those of a group that nothing limits, in a file whose
+# writeback is that group's anyway (v2, with the memory controller).  They cost next to
+# nothing, and a limit binds the group's next page all the same.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
+
+# dirtied GROUP: pages that count as dirtied by it, of those that it still has
+dirtied() {
+	sed -n "s/^cg=$(stat -c %i "$CG/$1") bdi=.* dirtied=//p" /sys/kernel/debug/dirty_owner |
+		awk '{ n += $1 } END { print n + 0 }'
+}
+
+# wrote GROUP FILE FROM_MIB MIB: buffered
+wrote() {
+	in_group "$1" dd if=/dev/zero of="$2" bs=1M count="$4" seek="$3" conv=notrunc status=none
+}
+
+alone() {
+	local at
+	at=$(counted "$1")
+	wrote "$1" "$MNT/${1##*/}" 0 16
+	in_range "$(dirtied "$1")" 0 0 || return 1
+	sync
+	within $(($(counted "$1") - at)) $((16 * MiB)) 0
+}
+
+# GROUP writes to a file of OTHER: its pages have owners, and PAGES of OTHER
+foreign() {
+	local at at_other had
+	sync
+	at=$(counted "$1")
+	at_other=$(counted "$2")
+	had=$(dirtied "$1")
+	wrote "$2" "$MNT/of-${2##*/}$3" 0 1
+	wrote "$1" "$MNT/of-${2##*/}$3" 1 1
+	in_range $(($(dirtied "$1") - had)) 256 256 && in_range "$(dirtied "$2")" "$3" "$3" || return 1
+	sync
+	within $(($(counted "$1") - at)) $MiB 0 && within $(($(counted "$2") - at_other)) $MiB 0
+}
+
+# storing FILE: one page, and 3 MiB once FILE.go is there: prints how long these take, in ms
+storing() {
+	python3 - "$1" <<'EOF'
+import mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+pages = mmap.mmap(fd, 4 << 20)
+pages[0] = 1
+while not os.path.exists(sys.argv[1] + '.go'):
+    time.sleep(0.01)
+begin = time.monotonic()
+for page in range(256, 1024):
+    pages[page << 12] = 1
+print(int((time.monotonic() - begin) * 1000))
+EOF
+}
+
+# limited GROUP BY: a limit that BY gets binds the stores of a task of GROUP that comes through no write()
+limited() {
+	local task
+	wrote "$1" "$MNT/stores" 0 4
+	sync
+	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/stores'" >"$TMP/ms" &
+	task=$!
+	sleep 0.1
+	cap "$2" "$DEV" wbps=$MiB
+	: >"$MNT/stores.go"
+	wait "$task"
+	cap "$2" "$DEV" wbps=max
+	rm "$MNT/stores.go"
+	# but for the burst, of a tenth of a second
+	in_range "$(cat "$TMP/ms")" 2700 3100
+}
+
+# backlog GROUP: what is dirty when the group gets a limit is a debt of a second at most
+backlog() {
+	local begin
+	wrote "$1" "$MNT/backlog" 0 64
+	cap "$1" "$DEV" wbps=$MiB
+	begin=$(now_ms)
+	sync
+	in_group "$1" dd if=/dev/zero of="$MNT/next" bs=4k count=1 status=none
+	in_range $(($(now_ms) - begin)) 0 1800
+}
+
+# rewriting FILE: 32 MiB, of which the memory is another group's, until that group's writeback gets the file; then once more
+rewriting() {
+	python3 - "$1" <<'EOF'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+def write():
+    for at in range(32):
+        os.pwrite(fd, bytes(1 << 20), at << 20)
+write()
+os.fsync(fd)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+open(sys.argv[1] + '.read', 'w').close()
+while not os.path.exists(sys.argv[1] + '.go'):
+    time.sleep(0.01)
+for again in range(4):
+    write()
+    os.fdatasync(fd)
+write()
+# the file changes hands meanwhile
+time.sleep(2)
+os.fdatasync(fd)
+EOF
+}
+
+# switched GROUP OTHER: pages that GROUP has dirtied in its own file stay its own when OTHER gets that
+switched() {
+	local at at_other task
+	sync
+	at=$(counted "$1")
+	at_other=$(counted "$2")
+	in_group "$1" bash -c "$(declare -f rewriting); rewriting '$MNT/switched'" &
+	task=$!
+	while [ ! -e "$MNT/switched.read" ]; do sleep 0.01; done
+	in_group "$2" cat "$MNT/switched" >/dev/null
+	: >"$MNT/switched.go"
+	wait "$task"
+	within $(($(counted "$1") - at)) $((6 * 32 * MiB)) 0 && within $(($(counted "$2") - at_other)) 0 0
+}
+
+plan 7
+mount_cgroup v2
+grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
+echo +memory >"$CG/cgroup.subtree_control"
+group other p a b
+echo +io +memory >"$CG/p/cgroup.subtree_control"
+group p/a p/b
+null_dev nb0 size=400 memory_backed=1
+make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+cap other "$DEV" wbps=$MiB
+check "a group that nothing limits, in its own file" alone p/a
+check "in the file of a group that nothing limits" foreign p/a p/b 0
+check "a limit of its own binds the next page" limited a a
+check "a limit above it, too" limited p/a p
+cap p/b "$DEV" wbps=$((100 * MiB))
+check "the file of a group that has a limit" foreign p/a p/b 256
+check "dirty pages in a file that becomes another group's" switched a b
+check "a limit that comes when pages are dirty" backlog a
+umount "$MNT"
