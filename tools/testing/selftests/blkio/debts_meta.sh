@@ -84,11 +84,13 @@ spawner() {
 	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
 }
 
-# rewriting FILE: writes a page, and again once FILE.go is there; says how long that took, in ms
+# rewriting FILE: writes a page twice, which is paid twice as nobody knows before that it is dirty, and once more when
+# FILE.go is there, which has been paid; says how long that took, in ms
 rewriting() {
 	python3 - "$1" <<'EOF'
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.pwrite(fd, bytes(4096), 0)
 os.pwrite(fd, bytes(4096), 0)
 while not os.path.exists(sys.argv[1] + '.go'):
     time.sleep(0.01)

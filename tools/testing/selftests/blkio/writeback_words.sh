@@ -42,9 +42,9 @@ foreign() {
 	within $(($(counted "$1") - at)) $MiB 0 && within $(($(counted "$2") - at_other)) $MiB 0
 }
 
-# storing FILE: one page, and 3 MiB once FILE.go is there: prints how long these take, in ms
+# storing FILE [PAGES]: one page, and 3 MiB once FILE.go is there: prints how long these take, in ms
 storing() {
-	python3 - "$1" <<'EOF'
+	python3 - "$1" "${2:-768}" <<'EOF'
 import mmap, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR)
 pages = mmap.mmap(fd, 4 << 20)
@@ -52,7 +52,7 @@ pages[0] = 1
 while not os.path.exists(sys.argv[1] + '.go'):
     time.sleep(0.01)
 begin = time.monotonic()
-for page in range(256, 1024):
+for page in range(256, 256 + int(sys.argv[2])):
     pages[page << 12] = 1
 print(int((time.monotonic() - begin) * 1000))
 EOF
@@ -75,6 +75,38 @@ limited() {
 	in_range "$(cat "$TMP/ms")" 2700 3100
 }
 
+# first GROUP: the first page that a group stores into a file of its own under a limit has an owner
+first() {
+	wrote "$1" "$MNT/first" 0 1
+	sync
+	cap "$1" "$DEV" wbps=$MiB
+	# the group is forgotten meanwhile
+	sleep 4
+	in_range "$(dirtied "$1")" 0 0 || return 1
+	in_group "$1" python3 - "$MNT/first" <<'EOF'
+import mmap, os, sys
+mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 1 << 20)[0] = 1
+EOF
+	in_range "$(dirtied "$1")" 1 1 || return 1
+	cap "$1" "$DEV" wbps=max
+}
+
+# next GROUP: so has the first one that it stores after it got a limit
+next() {
+	local task
+	wrote "$1" "$MNT/next" 0 4
+	sync
+	sleep 4
+	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/next' 1" >"$TMP/ms" &
+	task=$!
+	sleep 0.1
+	cap "$1" "$DEV" wbps=$MiB
+	: >"$MNT/next.go"
+	wait "$task"
+	in_range "$(dirtied "$1")" 1 1 || return 1
+	cap "$1" "$DEV" wbps=max
+}
+
 # backlog GROUP: what is dirty when the group gets a limit is a debt of a second at most
 backlog() {
 	local begin
@@ -86,26 +118,27 @@ backlog() {
 	in_range $(($(now_ms) - begin)) 0 1800
 }
 
-# rewriting FILE: 32 MiB, of which the memory is another group's, until that group's writeback gets the file; then once more
+# rewriting FILE: 64 MiB, of which the memory is another group's.  The first half is written to the disk again and again,
+# until that group's writeback gets the file; the other half is dirty all the time.
 rewriting() {
 	python3 - "$1" <<'EOF'
-import os, sys, time
+import ctypes, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-def write():
-    for at in range(32):
+def write(begin, end):
+    for at in range(begin, end):
         os.pwrite(fd, bytes(1 << 20), at << 20)
-write()
+write(0, 64)
 os.fsync(fd)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 open(sys.argv[1] + '.read', 'w').close()
 while not os.path.exists(sys.argv[1] + '.go'):
     time.sleep(0.01)
-for again in range(4):
-    write()
-    os.fdatasync(fd)
-write()
-# the file changes hands meanwhile
-time.sleep(2)
+write(32, 64)
+for again in range(6):
+    write(0, 32)
+    # waits before, writes, waits after
+    ctypes.CDLL(None).sync_file_range(fd, ctypes.c_int64(0), ctypes.c_int64(32 << 20), 7)
+    time.sleep(0.5)
 os.fdatasync(fd)
 EOF
 }
@@ -122,10 +155,10 @@ switched() {
 	in_group "$2" cat "$MNT/switched" >/dev/null
 	: >"$MNT/switched.go"
 	wait "$task"
-	within $(($(counted "$1") - at)) $((6 * 32 * MiB)) 0 && within $(($(counted "$2") - at_other)) 0 0
+	within $(($(counted "$1") - at)) $((9 * 32 * MiB)) 0 && within $(($(counted "$2") - at_other)) 0 0
 }
 
-plan 7
+plan 9
 mount_cgroup v2
 grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
 echo +memory >"$CG/cgroup.subtree_control"
@@ -139,6 +172,8 @@ check "a group that nothing limits, in its own file" alone p/a
 check "in the file of a group that nothing limits" foreign p/a p/b 0
 check "a limit of its own binds the next page" limited a a
 check "a limit above it, too" limited p/a p
+check "the first page under a limit" first a
+check "the first page after the group got a limit" next b
 cap p/b "$DEV" wbps=$((100 * MiB))
 check "the file of a group that has a limit" foreign p/a p/b 256
 check "dirty pages in a file that becomes another group's" switched a b
