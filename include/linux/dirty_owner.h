@@ -167,13 +167,13 @@ static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_it
 #endif
 
 /**
- * dirty_owner_has_words - has a page of a file had an owner that it does not tell itself?
+ * dirty_owner_has_words - may pages of a file have owners of their own?
  * @mapping:	the file's
  *
- * Once so, it stays so.
+ * That is so from the first such page on.  Others are the inode's.
  *
  * Context: any.
- * Return: false if none has had one.
+ * Return: false if no page has had one.
  */
 static inline bool dirty_owner_has_words(const struct address_space *mapping)
 {
