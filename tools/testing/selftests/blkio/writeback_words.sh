@@ -19,6 +19,7 @@ wrote() {
 	in_group "$1" dd if=/dev/zero of="$2" bs=1M count="$4" seek="$3" conv=notrunc status=none
 }
 
+# alone GROUP: in a file that it has made, its pages have no owners, and are charged to it
 alone() {
 	local at
 	at=$(counted "$1")
@@ -28,7 +29,7 @@ alone() {
 	within $(($(counted "$1") - at)) $((16 * MiB)) 0
 }
 
-# GROUP writes to a file of OTHER: its pages have owners, and PAGES of OTHER
+# foreign GROUP OTHER PAGES: in a file that OTHER has made, all pages of GROUP have owners, and PAGES of OTHER
 foreign() {
 	local at at_other had
 	sync
@@ -42,9 +43,9 @@ foreign() {
 	within $(($(counted "$1") - at)) $MiB 0 && within $(($(counted "$2") - at_other)) $MiB 0
 }
 
-# storing FILE [PAGES]: one page, and 3 MiB once FILE.go is there: prints how long these take, in ms
+# storing FILE PAGES: stores to one page, and to PAGES more once FILE.go is there; prints how long these take, in ms
 storing() {
-	python3 - "$1" "${2:-768}" <<'EOF'
+	python3 - "$1" "$2" <<'EOF'
 import mmap, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR)
 pages = mmap.mmap(fd, 4 << 20)
@@ -58,19 +59,26 @@ print(int((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# limited GROUP BY: a limit that BY gets binds the stores of a task of GROUP that comes through no write()
-limited() {
+# stored GROUP BY PAGES: a task of GROUP, which comes through no write(), stores a page; BY gets a limit; then it stores PAGES
+stored() {
 	local task
+	rm -f "$MNT/stores" "$MNT/stores.go"
 	wrote "$1" "$MNT/stores" 0 4
 	sync
-	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/stores'" >"$TMP/ms" &
+	# the group is forgotten meanwhile
+	sleep 4
+	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/stores' $3" >"$TMP/ms" &
 	task=$!
 	sleep 0.1
 	cap "$2" "$DEV" wbps=$MiB
 	: >"$MNT/stores.go"
 	wait "$task"
+}
+
+# limited GROUP BY: a limit that BY gets binds what GROUP stores after that
+limited() {
+	stored "$1" "$2" 768
 	cap "$2" "$DEV" wbps=max
-	rm "$MNT/stores.go"
 	# but for the burst, of a tenth of a second
 	in_range "$(cat "$TMP/ms")" 2700 3100
 }
@@ -91,18 +99,9 @@ EOF
 	cap "$1" "$DEV" wbps=max
 }
 
-# next GROUP: so has the first one that it stores after it got a limit
-next() {
-	local task
-	wrote "$1" "$MNT/next" 0 4
-	sync
-	sleep 4
-	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/next' 1" >"$TMP/ms" &
-	task=$!
-	sleep 0.1
-	cap "$1" "$DEV" wbps=$MiB
-	: >"$MNT/next.go"
-	wait "$task"
+# after GROUP: the first page that a group stores after it got a limit has an owner
+after() {
+	stored "$1" "$1" 1
 	in_range "$(dirtied "$1")" 1 1 || return 1
 	cap "$1" "$DEV" wbps=max
 }
@@ -173,7 +172,7 @@ check "in the file of a group that nothing limits" foreign p/a p/b 0
 check "a limit of its own binds the next page" limited a a
 check "a limit above it, too" limited p/a p
 check "the first page under a limit" first a
-check "the first page after the group got a limit" next b
+check "the first page after the group got a limit" after b
 cap p/b "$DEV" wbps=$((100 * MiB))
 check "the file of a group that has a limit" foreign p/a p/b 256
 check "dirty pages in a file that becomes another group's" switched a b
