@@ -89,10 +89,10 @@ def memory_dirty(folder):
 
 
 def dirty_bytes(root):
-    """{cgroup id: bytes of its pages that are dirty or being written}, at most so many.
+    """{cgroup id: bytes of its pages that are dirty or being written}.
 
     What a group dirtied when nothing limited it can have no owner but its inode's; then it is in memory that the
-    group is charged for.
+    group is charged for, and so are most of the pages that have owners: the larger of both counts.
     """
     found = collections.Counter()
     for line in open('/sys/kernel/debug/dirty_owner', encoding='ascii'):
@@ -100,7 +100,8 @@ def dirty_bytes(root):
         found[int(words['cg'])] += (int(words['dirty']) + int(words['writing'])) * 4096
     for folder, below, _ in os.walk(root):
         own = memory_dirty(folder) - sum(memory_dirty(f'{folder}/{name}') for name in below)
-        found[os.stat(folder).st_ino] += max(own, 0)
+        group = os.stat(folder).st_ino
+        found[group] = max(found[group], own)
     return found
 
 
