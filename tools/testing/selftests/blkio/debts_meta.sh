@@ -132,6 +132,8 @@ bound uring
 SEC=30 bound uring_deep
 check "a task that is started from outside holds nobody up" spawner
 umount "$MNT"
+# what is owed here would have the next test's tasks wait until its page is written
+cap p "$DEV" wbps=max
 # btrfs has no disk of its own to owe to
 null_dev nb1 size=400 memory_backed=1 completion_nsec=2000000
 make_fs f2fs "$DEV" -q
