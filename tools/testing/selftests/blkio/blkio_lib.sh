@@ -14,6 +14,7 @@ export PATH=${BLKIO_BIN:-$HERE}:$PATH:/usr/sbin:/sbin
 TMP=$(mktemp -d)
 CG=			# where the cgroup hierarchy is mounted
 CGV=			# v1 or v2
+HIERARCHY=		# see on_each
 START=0			# when loads begin, CLOCK_MONOTONIC ns: see start_soon
 KiB=1024 MiB=1048576
 export KiB MiB
@@ -51,7 +52,7 @@ check() {
 		printf '# %s\n' "${line:0:200}"
 	done <"$TMP/.check"
 	[ "$result" = ok ] || tap_failed=$((tap_failed + 1))
-	tap "$result" "$desc"
+	tap "$result" "${HIERARCHY:+$HIERARCHY, }$desc"
 }
 
 # slurp VARIABLE FILE: all of it but the last newline; no process, as it is often
@@ -70,11 +71,12 @@ within() { in_range "$1" $(($2 - $2 * $3 / 1000000)) $(($2 + $2 * $3 / 1000000))
 # val NAME KEY: a number from the JSON line of load NAME
 val() { sed -n "s/.*\"$2\": \([-0-9]*\).*/\1/p" "$TMP/$1.json"; }
 
-# mount_cgroup v1|v2 [CONTROLLERS]: CG becomes its root; on v1 for blkio or more
+# mount_cgroup v1|v2|memcg [CONTROLLERS]: CG becomes its root; on v1 for blkio or more; memcg is v2 with the memory
+# controller
 mount_cgroup() {
 	local i
-	CGV=$1
-	CG=$TMP/cgroup-$1
+	CGV=${1/memcg/v2}
+	CG=$TMP/cgroup-$CGV
 	mkdir -p "$CG"
 	if [ "$1" = v1 ]; then
 		# it is free when the last group of the other hierarchy has gone
@@ -93,6 +95,7 @@ mount_cgroup() {
 			sleep 0.1
 		done
 		echo +io >"$CG/cgroup.subtree_control" || skip_all "no io controller on v2"
+		[ "$1" != memcg ] || echo +memory >"$CG/cgroup.subtree_control" || skip_all "no memory controller"
 	fi
 }
 
@@ -110,6 +113,18 @@ umount_cgroup() {
 	done
 	[ -z "$CG" ] || umount "$CG"
 	CG=
+}
+
+# on_each FUNCTION HIERARCHY...: the function once on each, as in mount_cgroup; its points begin with the hierarchy's name
+on_each() {
+	local run=$1
+	shift
+	for HIERARCHY; do
+		mount_cgroup "$HIERARCHY"
+		"$run"
+		umount_cgroup
+	done
+	HIERARCHY=
 }
 
 # group NAME...: makes groups; NAME may be a path

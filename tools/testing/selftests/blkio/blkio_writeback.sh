@@ -76,12 +76,12 @@ none_left() {
 	! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner
 }
 
-# make_fs FS DEVICE MKFS_ARGUMENT...
+# make_fs FS DEVICE MKFS_ARGUMENT...: mounted with OPTIONS
 make_fs() {
 	local fs=$1 dev=$2
 	shift 2
 	"mkfs.$fs" "$@" "$dev" >"$TMP/mkfs.log" 2>&1 || bail "mkfs.$fs: $(tail -n 3 "$TMP/mkfs.log")"
-	mount -t "$fs" "$dev" "$MNT"
+	mount -t "$fs" ${OPTIONS:+-o "$OPTIONS"} "$dev" "$MNT"
 	undo+=("! mountpoint -q $MNT || umount $MNT")
 }
 

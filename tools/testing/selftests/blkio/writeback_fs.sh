@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of capped groups on v1, on several file systems: each group has its
-# rate, pays for its own bytes in files of its own and in one of all, others' sync does
-# not wait, and nothing stays counted.
+# Buffered writes of groups with limits, on several file systems, on v1 and on v2 with and without the memory
+# controller: each group has its rate, pays for its own bytes in files of its own and in one of all, others' sync
+# does not wait, and nothing stays counted.
 # configs: uml-vt
+# timeout: 600
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
 SEC=8
+EXT4=(ext4 -q -F -E "lazy_itable_init=0,lazy_journal_init=0")
 
 # 64 KiB of every 192
 IN_TURN='
@@ -18,7 +20,7 @@ for block in range(64):
     os.pwrite(fd, bytes([int(sys.argv[2])]) * 65536, (3 * block + int(sys.argv[2]) - 1) * 65536)
 '
 
-# shared FS PPM: all to a file that is there
+# shared NAME PPM: all to a file that is there
 shared() {
 	local i
 	dd if=/dev/zero "of=$MNT/shared" bs=1M count=12 conv=fsync status=none
@@ -34,28 +36,38 @@ shared() {
 	done
 }
 
-# on FS PPM MKFS_ARGUMENT...: the bytes of a group are exact to PPM
+# on NAME PPM FS MKFS_ARGUMENT...: the bytes of a group are exact to PPM; the file system is mounted with OPTIONS
 on() {
-	local fs=$1 ppm=$2
-	shift 2
-	null_dev "on$fs" size=800 memory_backed=1
-	make_fs "$fs" "$DEV" "$@"
+	local name=$1 ppm=$2
+	nr=$((nr + 1))
+	null_dev "fs$nr" size=800 memory_backed=1
+	make_fs "$3" "$DEV" "${@:4}"
 	caps "$DEV"
-	rates "$fs" $((64 * KiB)) "$ppm"
-	shared "$fs" "$ppm"
+	rates "$name" $((64 * KiB)) "$ppm"
+	shared "$name" "$ppm"
 	sync
-	check "$fs, a file of all: nothing stays counted" none_left
+	check "$name, a file of all: nothing stays counted" none_left
 	umount "$MNT"
-	null_off "on$fs"
+	# with what has been written to it
+	null_off "fs$nr"
+	rmdir "$NULLB/fs$nr"
 }
 
-plan 60
-mount_cgroup v1
-group g1 g2 g3
-on ext4 0 -q -E lazy_itable_init=0
-on xfs 0 -q
-# it has no disk of its own
-BELOW=1 on btrfs 0 -q
-# the nodes it writes are pages of the group as well
-on f2fs 10000 -q
-on vfat 0
+everywhere() {
+	group g1 g2 g3
+	on ext4 0 "${EXT4[@]}"
+	OPTIONS=data=writeback on "ext4 data=writeback" 0 "${EXT4[@]}"
+	on "ext4 fast_commit" 0 "${EXT4[@]}" -O fast_commit
+	on "ext4, a journal of 4 MiB" 0 "${EXT4[@]}" -J size=4
+	on "ext4, no journal" 0 "${EXT4[@]}" -O ^has_journal
+	on xfs 0 xfs -q
+	# it has no disk of its own
+	BELOW=1 on btrfs 0 btrfs -q
+	# the nodes it writes are pages of the group as well
+	on f2fs 10000 f2fs -q
+	on vfat 0 vfat
+}
+
+nr=0 OPTIONS=''
+plan 324
+on_each everywhere v1 v2 memcg
