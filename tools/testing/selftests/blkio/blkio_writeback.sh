@@ -89,7 +89,7 @@ make_fs() {
 # written to (BELOW), it is ahead by no more than a window and a chunk
 rate() {
 	if [ -z "${BELOW:-}" ]; then
-		check "$1" within "$(seen "$2" "$3" "$SEC")" $(($2 * MiB * (SEC - 2))) 20000
+		check "$1" within "$(seen "$2" "$3" "$SEC")" $(($2 * MiB * (SEC - 2))) 10000
 	else
 		check "$1" in_range "$(val "$2" bytes)" $(($2 * MiB * (SEC - 1))) $(($2 * MiB * SEC + 20 * MiB))
 	fi
