@@ -20,6 +20,15 @@ counted() {
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
+# ios GROUP: writes to the disk that it has been charged for
+ios() {
+	if [ "$CGV" = v2 ]; then
+		sed -n "s/^$(devno "$DEV") .*\bwios=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
+		return
+	fi
+	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/$1/blkio.throttle.io_serviced"
+}
+
 # note_all: remembers what all have moved; moved N [OP]: bytes of gN since then
 note_all() {
 	local i

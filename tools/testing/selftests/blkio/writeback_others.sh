@@ -28,9 +28,6 @@ quick() {
 	check "$text, ms" in_range "$(took "$@")" 0 $QUICK_MS
 }
 
-# ios GROUP: writes that it has been charged for
-ios() { awk -v dev="$(cat "/sys/block/${DEV##*/}/dev")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/$1/blkio.throttle.io_serviced"; }
-
 # random FILE SECONDS: 4 KiB each, anywhere
 random() {
 	python3 - "$1" "$2" <<'EOF'

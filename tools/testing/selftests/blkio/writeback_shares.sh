@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Scenario S1, buffered writes on v1: weights of 100, 300 and 600 on three groups, on
+# Scenario S1, buffered writes: weights of 100, 300 and 600 on three groups, on
 # one raw disk and in three files of one ext4, as write() and as the disk see it.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
@@ -60,41 +60,55 @@ for block in range(16):
 
 # parts: a device that divides nothing has bios of dirty pages of 1 MiB at most
 parts() {
-	dm_dev whole "0 400000 linear $DEV 0"
+	dm_dev "whole$HIERARCHY" "0 400000 linear $DEV 0"
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	note_all
 	in_group g1 dd if=/dev/zero of="$MNT/1" bs=1M count=32 conv=fsync status=none
-	check "32 MiB of one file: bios of 1 MiB" in_range \
-		"$(awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/g1/blkio.throttle.io_serviced")" 32 40
+	check "32 MiB of one file: bios of 1 MiB" in_range "$(ios g1)" 32 40
 	check "32 MiB of one file: all are its group's" equal "$(moved 1)" $((32 * MiB))
 	umount "$MNT"
 }
 
-plan 15
-null_dev nb0 size=4000 mbps=100
-mount_cgroup v1
-group g1 g2 g3
-weight g1 100
-weight g2 300
-weight g3 600
-OFFSET=1300 LENGTH=1200
-phase "one raw disk" $((64 * KiB)) "$DEV" "$DEV" "$DEV"
-null_off nb0
-null_dev nb1 size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
-mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-mount "$DEV" "$MNT"
-undo+=("! mountpoint -q $MNT || umount $MNT")
-OFFSET=0 LENGTH=100
-for i in 1 2 3; do : >"$MNT/$i"; done
-# Every five seconds the journal writes many small ones, which pass: others may not have
-# as many bios for them, which are much larger.
-phase "ext4" $((64 * KiB)) "$MNT/1" "$MNT/2" "$MNT/3"
-umount "$MNT"
-null_off nb1
+plain_disk() {
+	null_dev "raw$HIERARCHY" size=4000 mbps=100
+	OFFSET=1300 LENGTH=1200
+	phase "one raw disk" $((64 * KiB)) "$DEV" "$DEV" "$DEV"
+	null_off "raw$HIERARCHY"
+}
+
+three_files() {
+	local i
+	null_dev "files$HIERARCHY" size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	OFFSET=0 LENGTH=100
+	for i in 1 2 3; do : >"$MNT/$i"; done
+	# Every five seconds the journal writes many small ones, which pass: others may not have
+	# as many bios for them, which are much larger.
+	phase "ext4" $((64 * KiB)) "$MNT/1" "$MNT/2" "$MNT/3"
+	umount "$MNT"
+	# with what has been written to it
+	null_off "files$HIERARCHY"
+	rmdir "$NULLB/files$HIERARCHY"
+}
+
 # A part of a bio must not wait for a place that the rest of it has.
-null_dev nb2 size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
-mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-mount "$DEV" "$MNT"
-check "one tag, a file that all have written to" mixed "$MNT/file"
-umount "$MNT"
-parts
+one_tag() {
+	null_dev "tag$HIERARCHY" size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	check "one tag, a file that all have written to" mixed "$MNT/file"
+	umount "$MNT"
+}
+
+everywhere() {
+	group g1 g2 g3
+	weight g1 100
+	weight g2 300
+	weight g3 600
+	plain_disk
+	three_files
+	one_tag
+	parts
+}
+
+plan 45
+on_each everywhere v1 v2 memcg
