@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A group whose buffered writes are capped at 1 MiB/s, with as much to write as it can,
-# beside a neighbour on the same ext4, v1: what the neighbour's write() and fsync()
-# take with it and without, and how much memory the writer has dirty.
+# A group whose buffered writes are limited to 1 MiB/s, with as much to write as it can, beside a
+# neighbour on the same ext4: what the neighbour's write() and fsync() take with it and without,
+# and how much memory the writer has dirty.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
+# shellcheck source=blkio_writeback.sh
+. "$HERE/blkio_writeback.sh"
 
 # writes 64 KiB and syncs, 100 times, 50 ms apart: the 99th percentiles in ns
 NEIGHBOUR='
@@ -24,42 +26,44 @@ print(sorted(writes)[197], sorted(syncs)[197], max(writes), max(syncs))
 '
 
 neighbour() {
-	(echo "$BASHPID" >"$CG/free/cgroup.procs"; exec python3 -c "$NEIGHBOUR" "$TMP/mnt/neighbour")
+	(echo "$BASHPID" >"$CG/free/cgroup.procs"; exec python3 -c "$NEIGHBOUR" "$MNT/neighbour")
 }
 
 # most: pages that the writer has dirty or under way, while the neighbour works
 most() {
-	while sleep 0.1; do
-		sed -n 's/.*bdi=253.*dirty=\([-0-9]*\) writing=\([-0-9]*\).*/\1 \2/p' /sys/kernel/debug/dirty_owner |
-			awk '{ n = $1 + $2 > n ? $1 + $2 : n } END { print n + 0 }'
-	done
+	while sleep 0.1; do pages; done
 }
 
-plan 5
-null_dev nb0 size=900 mbps=100 memory_backed=1
-mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
-mkdir "$TMP/mnt"
-mount "$DEV" "$TMP/mnt"
-undo+=("umount $TMP/mnt")
-mount_cgroup v1
-group slow free
-read -r write_alone sync_alone _ <<<"$(neighbour)"
-: >"$TMP/mnt/slow"
-cap slow "$DEV" wbps=$MiB
-start_soon
-load slow slow -f "$TMP/mnt/slow" -b -o w -s 1M -t 30 -L 400M
-sleep 3
-most >"$TMP/most" &
-watcher=$!
-undo+=("kill $watcher")
-read -r write_beside sync_beside write_max sync_max <<<"$(neighbour)"
-note "write(): $write_alone ns alone, $write_beside beside, $write_max at most"
-note "fsync(): $sync_alone ns alone, $sync_beside beside, $sync_max at most"
-check "the neighbour's write(): p99 at most 1.5 times" in_range "$write_beside" 0 $((write_alone * 3 / 2))
-check "its fsync(): p99 at most twice" in_range "$sync_beside" 0 $((sync_alone * 2))
-check "the writer's dirty pages: within a window of 1 s" \
-	in_range "$(sort -n "$TMP/most" | tail -n 1)" 1 $((5 * MiB / 4 / 4096))
-wait_loads
-check "the writer's write(): its rate" within "$(val slow bytes)" $((30 * MiB)) 40000
-kill "$watcher"
-check "ends in time, with a sync" timeout 3 sync
+beside() {
+	local alone
+	null_dev "nb$HIERARCHY" size=900 mbps=100 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	group slow free
+	alone=$(neighbour)
+	read -r write_alone sync_alone _ <<<"$alone"
+	: >"$MNT/slow"
+	cap slow "$DEV" wbps=$MiB
+	start_soon
+	load slow slow -f "$MNT/slow" -b -o w -s 1M -t 30 -L 400M
+	sleep 3
+	most >"$TMP/most" &
+	watcher=$!
+	undo+=("kill $watcher")
+	read -r write_beside sync_beside write_max sync_max <<<"$(neighbour)"
+	note "write(): $write_alone ns alone, $write_beside beside, $write_max at most"
+	note "fsync(): $sync_alone ns alone, $sync_beside beside, $sync_max at most"
+	check "the neighbour's write(): p99 at most 1.5 times" in_range "$write_beside" 0 $((write_alone * 3 / 2))
+	check "its fsync(): p99 at most twice" in_range "$sync_beside" 0 $((sync_alone * 2))
+	check "the writer's dirty pages: within a window of 1 s" \
+		in_range "$(sort -n "$TMP/most" | tail -n 1)" 1 $((5 * MiB / 4 / 4096))
+	wait_loads
+	check "the writer's write(): its rate" within "$(val slow bytes)" $((30 * MiB)) 40000
+	kill "$watcher"
+	check "ends in time, with a sync" timeout 3 sync
+	umount "$MNT"
+	null_off "nb$HIERARCHY"
+	rmdir "$NULLB/nb$HIERARCHY"
+}
+
+plan 15
+on_each beside v1 v2 memcg
