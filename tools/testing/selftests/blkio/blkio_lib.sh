@@ -106,8 +106,9 @@ umount_cgroup() {
 		[ ! -d "${groups[i]}" ] || rmdir "${groups[i]}" || return 1
 	done
 	groups=()
-	# with a removed group still on its way out, v1 would keep the controller
-	for ((i = 0; i < 300; i++)); do
+	# with a removed group still on its way out, v1 would keep the controller; a worker of a loop device holds its
+	# group for a minute
+	for ((i = 0; i < 900; i++)); do
 		if [ "$CGV" != v1 ] || [ "$(awk '$1 == "blkio" { print $3 }' /proc/cgroups)" = 1 ]; then break; fi
 		sleep 0.1
 	done

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of capped groups on v1 to a file system on dm or loop, with the caps
-# on that device and on the disk below: as fast as the cap, and nobody waits.
+# Buffered writes of groups with limits to a file system on dm or loop, with the limits on that device and on
+# the disk below: as fast as the limit, and nobody waits.
 # configs: uml-vt
+# memory: 2048
+# timeout: 600
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
@@ -75,30 +77,26 @@ stacked() {
 
 over_dm() {
 	local below
-	null_dev belowdm size=400 memory_backed=1
+	null_dev "belowdm$HIERARCHY" size=400 memory_backed=1
 	below=$DEV
-	dm_dev linear "0 600000 linear $below 0"
+	dm_dev "linear$HIERARCHY" "0 600000 linear $below 0"
 	stacked dm-linear "$DEV" "$below"
 }
 
 over_loop() {
 	local below
-	null_dev belowloop size=400 memory_backed=1
+	null_dev "belowloop$HIERARCHY" size=400 memory_backed=1
 	below=$DEV
 	DEV=$(losetup --find --show --direct-io=on "$below")
 	undo+=("losetup -d $DEV")
 	stacked loop "$DEV" "$below"
 }
 
-# Pages are under writeback from when the file system builds their bio, and someone may wait for them before that
-# bio is at the disk that has the limit: here 100 ms earlier. The bio before it has left a debt of two seconds.
-on_its_way() {
-	local below writer begin took
-	null_dev belowdelay size=100 memory_backed=1
-	below=$DEV
-	dm_dev delay "0 100000 delay $below 0 100"
-	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
-	cap g1 "$below" wbps=$((64 * MiB))
+# sent LIMIT: how long fsync() takes, ms, while 1 MiB is on its way to the disk BELOW, which has the limit by then
+sent() {
+	local writer begin
+	rm -f "$MNT/file" "$TMP"/dirty* "$TMP/limited"
+	cap g1 "$BELOW" wbps=$((64 * MiB))
 	in_group g1 python3 - "$MNT/file" "$TMP/dirty" "$TMP/limited" <<'EOF' &
 import ctypes, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -114,23 +112,38 @@ os.rename(sys.argv[2], sys.argv[2] + ".sent")
 EOF
 	writer=$!
 	until [ -e "$TMP/dirty" ]; do sleep 0.01; done
-	cap g1 "$below" wbps=$((256 * KiB))
+	cap g1 "$BELOW" wbps="$1"
 	: >"$TMP/limited"
 	until [ -e "$TMP/dirty.sent" ]; do sleep 0.01; done
 	begin=$(now_ms)
 	python3 -c 'import os, sys; os.fsync(os.open(sys.argv[1], os.O_RDWR))' "$MNT/file"
-	took=$(($(now_ms) - begin))
+	echo $(($(now_ms) - begin))
 	wait $writer
-	check "dm-delay, fsync while bios are on their way to the limit: two delays and a commit" in_range $took 50 500
+	cap g1 "$BELOW" wbps=max
+	sync
+}
+
+# Pages are under writeback from when the file system builds their bio, and someone may wait for them before that
+# bio is at the disk that has the limit: here 100 ms earlier. The bio before it has left a debt of two seconds.
+on_its_way() {
+	local BELOW alone
+	null_dev "belowdelay$HIERARCHY" size=100 memory_backed=1
+	BELOW=$DEV
+	dm_dev "delay$HIERARCHY" "0 100000 delay $BELOW 0 100"
+	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
+	sent max >/dev/null
+	alone=$(sent max)
+	check "dm-delay, fsync while bios are on their way to the limit: as without one, ms" in_range \
+		"$(sent $((256 * KiB)))" 50 $((alone + 20))
 	umount "$MNT"
 }
 
 # A group that owes to the disk below waits before it has the lock of a file.
 others_file() {
 	local below begin most=0 took writer i
-	null_dev belowfile size=100 memory_backed=1
+	null_dev "belowfile$HIERARCHY" size=100 memory_backed=1
 	below=$DEV
-	dm_dev file "0 100000 linear $below 0"
+	dm_dev "file$HIERARCHY" "0 100000 linear $below 0"
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
 	cap g1 "$below" wbps=$((256 * KiB))
 	: >"$MNT/log"
@@ -151,10 +164,13 @@ others_file() {
 	umount "$MNT"
 }
 
-plan 39
-mount_cgroup v1
-group g1 g2 g3
-over_dm
-over_loop
-on_its_way
-others_file
+everywhere() {
+	group g1 g2 g3
+	over_dm
+	over_loop
+	on_its_way
+	others_file
+}
+
+plan 117
+on_each everywhere v1 v2 memcg

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A group that waits for its limits makes nobody else wait, v1: small random writes, one long
-# write(), a task that is killed, a debt, a removed group, a limit set on much that is dirty,
-# data=journal, a limit on another disk, direct I/O of the same group.
+# A group that waits for its limits makes nobody else wait: small random writes, one long write(),
+# a task that is killed, a debt, a removed group, a limit set on much that is dirty, data=journal,
+# a limit on another disk, direct I/O of the same group.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -203,8 +203,8 @@ journal() {
 
 elsewhere() {
 	local other=$DEV
-	null_dev nb2 size=400 mbps=200 memory_backed=1
-	dm_dev top "0 600000 linear $DEV 0"
+	null_dev "below$HIERARCHY" size=400 mbps=200 memory_backed=1
+	dm_dev "top$HIERARCHY" "0 600000 linear $DEV 0"
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	cap slow "$other" wbps=$((16 * KiB))
 	check "a limit on another disk: 64 MiB to a device above this one, ms" in_range \
@@ -212,19 +212,24 @@ elsewhere() {
 	umount "$MNT"
 }
 
-plan 23
-mount_cgroup v1
-group slow free
-null_dev nb0 size=800 mbps=200 memory_backed=1
-make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
-dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
-small
-one_write
-mapped
-removed
-backlog
-saved_up
-both
-umount "$MNT"
-journal
-elsewhere
+everywhere() {
+	group slow free
+	null_dev "nb$HIERARCHY" size=800 mbps=200 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
+	small
+	one_write
+	mapped
+	removed
+	backlog
+	saved_up
+	both
+	umount "$MNT"
+	journal
+	elsewhere
+	null_off "nb$HIERARCHY"
+	rmdir "$NULLB/nb$HIERARCHY"
+}
+
+plan 69
+on_each everywhere v1 v2 memcg

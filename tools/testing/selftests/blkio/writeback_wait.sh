@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Nobody waits for what a capped group has dirty, v1: others' sync, fsync of the very
+# Nobody waits for what a capped group has dirty: others' sync, fsync of the very
 # file, truncation and journal commits are quick while its tasks wait for their limit, and
 # it has its rate all the same, no more and no less.
 # configs: uml-vt
@@ -88,14 +88,19 @@ long_dirty() {
 	cap slow "$DEV" wbps=$RATE
 }
 
-plan 28
-null_dev nb0 size=500 memory_backed=1
-mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
+everywhere() {
+	null_dev "nb$HIERARCHY" size=500 memory_backed=1
+	mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"
+	group slow
+	cap slow "$DEV" wbps=$RATE
+	phase delayed defaults
+	phase ordered nodelalloc,dioread_lock
+	long_dirty sync sync
+	long_dirty "fsync of its file" sync_file
+	null_off "nb$HIERARCHY"
+	rmdir "$NULLB/nb$HIERARCHY"
+}
+
+plan 84
 undo+=("! mountpoint -q $MNT || umount $MNT")
-mount_cgroup v1
-group slow
-cap slow "$DEV" wbps=$RATE
-phase delayed defaults
-phase ordered nodelalloc,dioread_lock
-long_dirty sync sync
-long_dirty "fsync of its file" sync_file
+on_each everywhere v1 v2 memcg
