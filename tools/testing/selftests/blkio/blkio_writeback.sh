@@ -20,8 +20,8 @@ counted() {
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# ios GROUP: writes to the disk that it has been charged for
-ios() {
+# writes_of GROUP: writes to the disk that it has been charged for
+writes_of() {
 	if [ "$CGV" = v2 ]; then
 		sed -n "s/^$(devno "$DEV") .*\bwios=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
 		return

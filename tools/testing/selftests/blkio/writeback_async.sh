@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Who must not wait for its rate to dirty pages does not, v1: a write that asks not to be
+# Who must not wait for its rate to dirty pages does not: a write that asks not to be
 # kept gets EAGAIN at once, and by trying again its group's rate; a write() that waits can
 # be killed; one of io_uring goes in parts.
 # configs: uml-vt
@@ -86,13 +86,18 @@ apart() {
 	umount "$MNT"
 }
 
-plan 12
-null_dev nb0 size=800 memory_backed=1
-mount_cgroup v1
-group g1 g2 g3
-cap g1 "$DEV" wbps=$RATE
-cap g2 "$DEV" wbps=$((4 * KiB))
-async xfs
-killed ext4 -F
-killed xfs -f
-apart
+everywhere() {
+	null_dev "nb$HIERARCHY" size=800 memory_backed=1
+	group g1 g2 g3
+	cap g1 "$DEV" wbps=$RATE
+	cap g2 "$DEV" wbps=$((4 * KiB))
+	async xfs
+	killed ext4 -F
+	killed xfs -f
+	apart
+	null_off "nb$HIERARCHY"
+	rmdir "$NULLB/nb$HIERARCHY"
+}
+
+plan 36
+on_each everywhere v1 v2 memcg

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of capped groups on v1 through what is between write() and the disk:
-# large folios, mappings, swap.
+# Buffered writes of groups with limits through what is between write() and the disk:
+# large folios, mappings, swap (v1).
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -19,7 +19,7 @@ os.pwrite(fd, bytes(int(sys.argv[3])), int(sys.argv[2]))
 }
 
 large_folios() {
-	null_dev large size=400 memory_backed=1
+	null_dev "large$HIERARCHY" size=400 memory_backed=1
 	make_fs xfs "$DEV" -q
 	caps "$DEV"
 	rates "xfs, 1 MiB" $MiB
@@ -62,7 +62,7 @@ with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as area:
 }
 
 mappings() {
-	null_dev mapped size=400 memory_backed=1
+	null_dev "mapped$HIERARCHY" size=400 memory_backed=1
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
 	caps "$DEV"
 	mapped ext4
@@ -95,8 +95,7 @@ hungry() {
 
 # both controllers in one hierarchy: swap is the group's whose memory it is
 swap() {
-	umount_cgroup
-	CG=$TMP/cgroup-both
+	CG=$TMP/cgroup-both CGV=v1
 	mkdir "$CG"
 	mount -t cgroup -o blkio,memory none "$CG" || bail "no memory and blkio controllers in one hierarchy"
 	group g1 g2 g3
@@ -109,11 +108,17 @@ swap() {
 	check "swap on a capped disk: no deadlock" hungry
 }
 
-plan 20
-mount_cgroup v1
-group g1 g2 g3
-large_folios
-null_off large
-mappings
-null_off mapped
+through_files() {
+	local disk
+	group g1 g2 g3
+	large_folios
+	mappings
+	for disk in large mapped; do
+		null_off "$disk$HIERARCHY"
+		rmdir "$NULLB/$disk$HIERARCHY"
+	done
+}
+
+plan 58
+on_each through_files v2 memcg v1
 swap

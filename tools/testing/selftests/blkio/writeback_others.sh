@@ -49,7 +49,7 @@ new_file() { echo x >"$MNT/new.$RANDOM" && sync "$MNT"/new.*; }
 small() {
 	local before i
 	cap slow "$DEV" wiops=20
-	before=$(ios slow)
+	before=$(writes_of slow)
 	as slow random "$MNT/random" 12 &
 	sleep 4
 	for i in 1 2 3; do
@@ -60,7 +60,7 @@ small() {
 	quick "small random writes: rename and mkdir" sh -c "mkdir '$MNT/dir' && mv '$MNT/dir' '$MNT/dir2'"
 	wait $!
 	# 12 s, and a window of pages written by the syncs
-	check "small random writes: its I/Os are limited" in_range $(($(ios slow) - before)) $((20 * 10)) $((20 * 16))
+	check "small random writes: its I/Os are limited" in_range $(($(writes_of slow) - before)) $((20 * 10)) $((20 * 16))
 	sync
 	# what it owes
 	: >"$MNT/log"

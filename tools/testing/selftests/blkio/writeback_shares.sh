@@ -64,7 +64,7 @@ parts() {
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	note_all
 	in_group g1 dd if=/dev/zero of="$MNT/1" bs=1M count=32 conv=fsync status=none
-	check "32 MiB of one file: bios of 1 MiB" in_range "$(ios g1)" 32 40
+	check "32 MiB of one file: bios of 1 MiB" in_range "$(writes_of g1)" 32 40
 	check "32 MiB of one file: all are its group's" equal "$(moved 1)" $((32 * MiB))
 	umount "$MNT"
 }
