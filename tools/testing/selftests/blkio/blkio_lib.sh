@@ -182,6 +182,18 @@ load() {
 	loads+=($!)
 }
 
+# counted GROUP [OP]: bytes that it has written to the disk, or read from it
+counted() {
+	local key=wbytes
+	if [ "$CGV" = v2 ]; then
+		[ "${2:-Write}" = Write ] || key=rbytes
+		sed -n "s/^$(devno "$DEV") .*\b$key=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
+		return
+	fi
+	awk -v "dev=$(devno "$DEV")" -v "op=${2:-Write}" '$1 == dev && $2 == op { print $3 }' \
+		"$CG/$1/blkio.throttle.io_service_bytes"
+}
+
 # wbytes GROUP: bytes it has written to DEV, v2
 wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
 # rbytes GROUP: bytes it has read from DEV, v2

@@ -8,18 +8,6 @@ mkdir "$MNT"
 
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# counted GROUP [OP]: bytes that it has written to the disk, or read from it
-counted() {
-	local key=wbytes
-	if [ "$CGV" = v2 ]; then
-		[ "${2:-Write}" = Write ] || key=rbytes
-		sed -n "s/^$(devno "$DEV") .*\b$key=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
-		return
-	fi
-	awk -v "dev=$(devno "$DEV")" -v "op=${2:-Write}" '$1 == dev && $2 == op { print $3 }' \
-		"$CG/$1/blkio.throttle.io_service_bytes"
-}
-
 # writes_of GROUP: writes to the disk that it has been charged for
 writes_of() {
 	if [ "$CGV" = v2 ]; then

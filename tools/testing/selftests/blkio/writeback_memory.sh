@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A machine of 64 MiB in which a group with a cap writes 1 GiB, v1, raw and in ext4: it
-# has its rate and no more dirty pages than its window, and those beside it, a group
-# without a cap and the root group, never wait for memory.
+# A machine of 64 MiB in which a group with a limit writes 1 GiB, on v1 and on v2 with the memory
+# controller, raw and in ext4: it has its rate and no more dirty pages than its window, and those
+# beside it, a group without a limit and the root group, never wait for memory.
 # configs: uml-vt
 # memory: 64
 . "$(dirname "$0")/blkio_lib.sh"
@@ -50,19 +50,31 @@ alone() {
 	show alone
 }
 
-plan 32
+raw() {
+	group slow free
+	alone
+	phase "raw, 1 MiB a second" 1 1
+	phase "raw, 16 MiB a second" 16 0.2
+	sync
+}
+
+in_ext4() {
+	group slow free
+	alone
+	phase "ext4, 1 MiB a second" 1 1
+	phase "ext4, 16 MiB a second" 16 0.2
+	sync
+	rm -f "$TMP"/*.json
+	echo 3 >/proc/sys/vm/drop_caches
+}
+
+plan 48
 note "of $(awk '/MemTotal/ { print $2 }' /proc/meminfo) KiB $LIMIT pages may be dirty"
-mount_cgroup v1
-group slow free
 # so fast that no read waits for what the kernel writes back at once of those beside
 null_dev data size=2048 mbps=1000
 # the last to close a disk writes it back
 exec 7<>"$DEV"
-alone
-phase "raw, 1 MiB a second" 1 1
-phase "raw, 16 MiB a second" 16 0.2
-cap slow "$DEV" wbps=max
+# on v2 the kernel slows writers by what is written for their group, and the file of a disk is of one group
+on_each raw v1
 small_ext4 "$DEV"
-alone
-phase "ext4, 1 MiB a second" 1 1
-phase "ext4, 16 MiB a second" 16 0.2
+on_each in_ext4 memcg v1

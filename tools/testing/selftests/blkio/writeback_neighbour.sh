@@ -29,8 +29,8 @@ neighbour() {
 	(echo "$BASHPID" >"$CG/free/cgroup.procs"; exec python3 -c "$NEIGHBOUR" "$MNT/neighbour")
 }
 
-# most: pages that the writer has dirty or under way, while the neighbour works
-most() {
+# every_pages: pages that the writer has dirty or under way, while the neighbour works
+every_pages() {
 	while sleep 0.1; do pages; done
 }
 
@@ -46,7 +46,7 @@ beside() {
 	start_soon
 	load slow slow -f "$MNT/slow" -b -o w -s 1M -t 30 -L 400M
 	sleep 3
-	most >"$TMP/most" &
+	every_pages >"$TMP/most" &
 	watcher=$!
 	undo+=("kill $watcher")
 	read -r write_beside sync_beside write_max sync_max <<<"$(neighbour)"

@@ -29,7 +29,7 @@ phase() {
 	shift 2
 	start_soon
 	for i in 1 2 3; do
-		load "g$i" "$i" -f "${!i}" -b -o w -s "$size" -t $SEC -O "$(((i - 1) * OFFSET))M" -L ${LENGTH}M
+		load "g$i" "$i" -f "${!i}" -b -o w -s "$size" -t $SEC -O "$(((i - 1) * OFFSET))M" -L "${LENGTH}M"
 	done
 	sleep $FROM.1
 	note_all
