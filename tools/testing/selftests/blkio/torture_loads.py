@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 
 from attack_world import MIB, write
 
@@ -34,10 +33,10 @@ class Load:
         self.world, self.disk, self.slot, self.rng = world, disk, slot, world.rng
         self.name = f'load{Load.made}'
         self.output, self.state = f'{world.folder}/{self.name}.out', f'{world.folder}/{self.name}.state'
-        self.killed = self.stopped = self.ending = self.excused = self.checking = False
+        self.killed = self.stopped = self.ending = self.told = self.excused = self.checking = False
         self.place = world.tree.some_place()
         self.begin()
-        self.process = spawn(self.command, self.place, self.output)
+        self.process, self.seen_open = spawn(self.command, self.place, self.output), False
 
     def __str__(self):
         return f'{self.name} of {self.disk.top}'
@@ -64,20 +63,14 @@ class Load:
         """It may still do I/O."""
         return self.process.poll() is None
 
-    def begins(self):
-        """Waits until it has begun, or for 5 s."""
-        for _ in range(100):
-            if not self.running() or self.begun():
-                return
-            time.sleep(0.05)
-
     def begun(self):
-        """It has its disk open. Earlier a signal may end it in the middle of a path, after which a root on 9p finds no file any more."""
-        try:
-            files = [os.readlink(file) for file in glob.glob(f'/proc/{self.process.pid}/fd/*')]
-            return any(file == self.disk.node() or file.startswith(f'{self.disk.mnt}/') for file in files)
-        except OSError:
-            return False
+        """It has had its disk or file system open. Earlier a signal may end it in the middle of a path, after which a root on 9p finds
+        no file any more."""
+        if not self.seen_open:
+            with contextlib.suppress(OSError):
+                files = [os.readlink(file) for file in glob.glob(f'/proc/{self.process.pid}/fd/*')]
+                self.seen_open = any(file in (self.disk.node(), self.disk.mnt) for file in files)
+        return self.seen_open
 
     def signal(self, number):
         """If there is somebody to get it."""
@@ -93,8 +86,13 @@ class Load:
         """It shall end when all that is under way has ended; a comparison goes on."""
         self.pause(False)
         if not self.checking or self.disk.gone:
-            self.ending = True
-            self.begins()
+            self.ending, self.told = True, False
+            self.tell()
+
+    def tell(self):
+        """The signal to end, as soon as it has begun: step() tries again."""
+        if self.ending and not self.told and self.begun():
+            self.told = True
             self.signal(signal.SIGTERM)
 
     def kill(self):
@@ -106,6 +104,7 @@ class Load:
     def step(self):
         """Judges it once it has ended, then compares its data; whether its part of the disk is free."""
         if self.running():
+            self.tell()
             return False
         wrong = self.wrong()
         if wrong:
@@ -114,7 +113,7 @@ class Load:
             return True
         self.checking, self.ending = True, False
         os.truncate(self.output, 0)
-        self.process = spawn(self.check_command(), None, self.output)
+        self.process, self.seen_open = spawn(self.check_command(), None, self.output), False
         return False
 
     def result(self):
