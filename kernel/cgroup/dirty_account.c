@@ -70,13 +70,14 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
  * @flow:	the flow
  * @how:	what to do if the limits say no
  * @owes:	also wait for what the group owes there
+ * @ahead:	if there are any, pay so many bytes more
  *
  * For those that no other task is about to pay.
  *
  * Context: may sleep if @how says so.
  * Return: 0, -EAGAIN or -EINTR.
  */
-int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes)
+int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead)
 {
 	s64 bytes, paid = 0;
 
@@ -85,7 +86,8 @@ int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes)
 		atomic64_add(bytes, &flow->claimed);
 	}
 	if (bytes || owes)
-		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes, how);
+		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes ? bytes + ahead : 0,
+					    how);
 	guard(spinlock_irqsave)(&flow->lock);
 	atomic64_sub(bytes, &flow->claimed);
 	if (paid < 0)

@@ -278,7 +278,7 @@ static __always_inline void dirty_redeem(struct dirty_flow *flow, long nr)
 /* dirty_account.c */
 void dirty_begin(struct dirty_flow *flow, unsigned int since);
 void dirty_forfeit(struct dirty_flow *flow, s64 most);
-int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes);
+int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead);
 
 /* dirty_pace.c */
 /* dirty_admit(): must not sleep; DIRTY_WHOLE_BYTES go at once */

@@ -23,6 +23,9 @@
 
 /* Pages that may be dirtied within a jiffy before anything is looked at again. */
 #define DIRTY_FREE_PAGES	256
+/* A group that does not reach its limit pays for this part of a second at once. */
+#define DIRTY_AHEAD_PART	1024
+#define DIRTY_AHEAD_BYTES	SZ_64K
 /* It is learnt which disks below have a limit: by writing so much, so often. */
 #define DIRTY_PROBE_BYTES	SZ_1M
 #define DIRTY_PROBE_JIFFIES	(10 * HZ)
@@ -131,6 +134,23 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 	return 0;
 }
 
+/*
+ * Pay for what a task has been promised.  To pay costs more than all else here: where the
+ * limit is not reached, it is done for many small writes at once.  Where it is, each waits
+ * for itself, and one takes as long as the other; and where groups share a limit, each is
+ * to have no more than it asks for.
+ */
+static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
+			 const struct dirty_rate *rate)
+{
+	u64 ahead = min_t(u64, rate->bps / DIRTY_AHEAD_PART, DIRTY_AHEAD_BYTES);
+
+	if (part->promised < ahead && !rate->shared && !rate->owes &&
+	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead))
+		return 0;
+	return dirty_pay(part->flow, how, rate->owes, 0);
+}
+
 /* Wait until some of @len bytes may be dirtied, and pay for them. */
 static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space *mapping,
 				   size_t len, unsigned int flags)
@@ -146,7 +166,7 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
 		dirty_owner_ops->line_up_below(flow->css);
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
-	ret = dirty_pay(flow, how, rate.owes);
+	ret = dirty_pay_for(part, how, &rate);
 	if (ret) {
 		dirty_unpromise(part, 0);
 		return ret;
@@ -281,7 +301,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
 		return 0;
-	dirty_pay(flow, DIRTY_OWE, false);
+	dirty_pay(flow, DIRTY_OWE, false, 0);
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL);
 	for (;;) {
@@ -341,7 +361,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 			return false;
 		atomic_inc(&flow->users);
 	}
-	dirty_pay(flow, DIRTY_OWE, false);
+	dirty_pay(flow, DIRTY_OWE, false, 0);
 	rate = dirty_look(flow, NULL);
 	full = rate.limited && dirty_is_full(flow, NULL, &rate, NULL, &sum);
 	if (fatal_signal_pending(current)) {
