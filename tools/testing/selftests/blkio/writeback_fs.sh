@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Buffered writes of groups with limits, on several file systems, on v1 and on v2 with and without the memory
-# controller: each group has its rate, pays for its own bytes in files of its own and in one of all, others' sync
-# does not wait, and nothing stays counted.
+# controller: each group has its rate, pays for its own bytes in files of its own and in one of all, others
+# do not wait, and nothing stays counted.
 # configs: uml-vt
 # timeout: 600
 . "$(dirname "$0")/blkio_lib.sh"
@@ -36,6 +36,57 @@ shared() {
 	done
 }
 
+# took COMMAND...: the longest of three times, ms
+took() {
+	local i begin most=0
+	for i in 1 2 3; do
+		begin=$(now_ms)
+		"$@" >/dev/null || return 1
+		begin=$(($(now_ms) - begin))
+		((begin <= most)) || most=$begin
+		sleep 0.1
+	done
+	echo $most
+}
+
+append() { echo x >>"$MNT/own" && sync "$MNT/own"; }
+append_theirs() { echo x >>"$MNT/busy"; }
+name() { mkdir "$MNT/dir" && mv "$MNT/dir" "$MNT/dir2" && rmdir "$MNT/dir2" && sync -f "$MNT"; }
+look() { head -c 1 "$MNT/busy"; }
+# not every file system can be frozen
+freeze() { ! fsfreeze -f "$MNT" 2>/dev/null || fsfreeze -u "$MNT"; }
+
+# for 6 s at least: small writes anywhere, and now and then a long one
+BUSY='
+import os, random, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY)
+random.seed(1)
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    os.pwrite(fd, bytes(4096), random.randrange(4096) * 4096)
+    if random.random() < 0.05:
+        os.pwrite(fd, bytes(1 << 20), 0)
+'
+
+# beside NAME: what others do while a group with a limit writes as much as it can takes no longer than alone
+beside() {
+	local what writer alone=()
+	dd if=/dev/zero "of=$MNT/busy" bs=1M count=16 conv=fsync status=none
+	for what in append append_theirs name look freeze; do alone+=("$(took $what)"); done
+	cap g1 "$DEV" wbps=$((256 * KiB))
+	in_group g1 python3 -c "$BUSY" "$MNT/busy" &
+	writer=$!
+	loads+=($writer)
+	sleep 2
+	for what in append append_theirs name look freeze; do
+		check "$1, beside a limited writer: $what, ms" in_range "$(took $what)" 0 $((alone[0] + 200))
+		alone=("${alone[@]:1}")
+	done
+	check "$1, beside a limited writer: it is still at work" kill -0 "$writer"
+	wait_loads
+	cap g1 "$DEV" wbps=$MiB
+}
+
 # on NAME PPM FS MKFS_ARGUMENT...: the bytes of a group are exact to PPM; the file system is mounted with OPTIONS
 on() {
 	local name=$1 ppm=$2
@@ -45,6 +96,7 @@ on() {
 	caps "$DEV"
 	rates "$name" $((64 * KiB)) "$ppm"
 	shared "$name" "$ppm"
+	beside "$name"
 	sync
 	check "$name, a file of all: nothing stays counted" none_left
 	umount "$MNT"
@@ -69,5 +121,5 @@ everywhere() {
 }
 
 nr=0 OPTIONS=''
-plan 324
+plan 486
 on_each everywhere v1 v2 memcg
