@@ -76,7 +76,7 @@ beside() {
 	cap g1 "$DEV" wbps=$((256 * KiB))
 	in_group g1 python3 -c "$BUSY" "$MNT/busy" &
 	writer=$!
-	loads+=($writer)
+	loads+=("$writer")
 	sleep 2
 	for what in append append_theirs name look freeze; do
 		check "$1, beside a limited writer: $what, ms" in_range "$(took $what)" 0 $((alone[0] + 200))
