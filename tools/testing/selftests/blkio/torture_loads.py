@@ -69,7 +69,9 @@ class Load:
         if not self.seen_open:
             with contextlib.suppress(OSError):
                 files = [os.readlink(file) for file in glob.glob(f'/proc/{self.process.pid}/fd/*')]
-                self.seen_open = any(file in (self.disk.node(), self.disk.mnt) for file in files)
+                # the node of a disk that was pulled has gone
+                names = [file.removesuffix(' (deleted)') for file in files]
+                self.seen_open = any(name in (self.disk.node(), self.disk.mnt) for name in names)
         return self.seen_open
 
     def signal(self, number):
