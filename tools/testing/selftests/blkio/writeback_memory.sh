@@ -77,4 +77,4 @@ exec 7<>"$DEV"
 # on v2 the kernel slows writers by what is written for their group, and the file of a disk is of one group
 on_each raw v1
 small_ext4 "$DEV"
-on_each in_ext4 memcg v1
+on_each in_ext4 v1 memcg
