@@ -70,7 +70,7 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
  * @flow:	the flow
  * @how:	what to do if the limits say no
  * @owes:	also wait for what the group owes there
- * @ahead:	if there are any, pay so many bytes more
+ * @ahead:	bytes to pay beyond those that are due, if any are
  *
  * For those that no other task is about to pay.
  *

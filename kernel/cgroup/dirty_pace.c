@@ -135,10 +135,10 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 }
 
 /*
- * Pay for what a task has been promised.  To pay costs more than all else here: where the
- * limit is not reached, it is done for many small writes at once.  Where it is, each waits
- * for itself, and one takes as long as the other; and where groups share a limit, each is
- * to have no more than it asks for.
+ * Pay for what a task has been promised.  A payment takes memory and the lock of the device:
+ * where the limit is not reached, one is for many small writes.  Where the limit is reached,
+ * each write() waits for its own pages, and all take equally long.  Where groups share a
+ * limit, none pays for more than it asks for.
  */
 static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 			 const struct dirty_rate *rate)
