@@ -53,7 +53,7 @@ read_back() {
 	note_all
 	in_group g3 dd "if=$DEV" of=/dev/null bs=1M skip=100 count=8 status=none
 	check "a read is the reader's" in_range "$(moved 3 Read)" $((8 * MiB)) $((9 * MiB))
-check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
+	check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
 	exec 9<&-
 }
 
