@@ -146,7 +146,9 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 	u64 ahead = min_t(u64, rate->bps / DIRTY_AHEAD_PART, DIRTY_AHEAD_BYTES);
 
 	if (part->promised < ahead && !rate->shared && !rate->owes &&
-	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead))
+	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead) &&
+	    /* without memory nothing is paid, and one that may wait gets some */
+	    dirty_due(part->flow) <= 0)
 		return 0;
 	return dirty_pay(part->flow, how, rate->owes, 0);
 }
