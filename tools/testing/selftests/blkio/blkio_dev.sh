@@ -31,6 +31,9 @@ null_dev() {
 # null_off NAME: the disk goes away, as if pulled
 null_off() { echo 0 >"$NULLB/$1/power"; }
 
+# null_gone NAME: so that the memory behind it goes, too
+null_gone() { null_off "$1" && rmdir "$NULLB/$1"; }
+
 # serial_dev N MIB NS [NS_PER_MIB [LINK_NS]]: /dev/nbdN, which takes 128 I/Os and does one after the
 # other; see blkio_nbd.py
 serial_dev() {

@@ -37,7 +37,7 @@ smp_null() {
 
 # null_end NAME: the disk goes, and its place in configfs
 null_end() {
-	[ ! -d "$NULLB/$1" ] || { null_off "$1" && rmdir "$NULLB/$1"; }
+	[ ! -d "$NULLB/$1" ] || null_gone "$1"
 }
 
 # smp_dm NAME: sets DEV and DISK to that dm device, without udev's links

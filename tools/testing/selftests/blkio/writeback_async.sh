@@ -95,8 +95,7 @@ everywhere() {
 	killed ext4 -F
 	killed xfs -f
 	apart
-	null_off "nb$HIERARCHY"
-	rmdir "$NULLB/nb$HIERARCHY"
+	null_gone "nb$HIERARCHY"
 }
 
 plan 36

@@ -100,9 +100,7 @@ on() {
 	sync
 	check "$name, a file of all: nothing stays counted" none_left
 	umount "$MNT"
-	# with what has been written to it
-	null_off "fs$nr"
-	rmdir "$NULLB/fs$nr"
+	null_gone "fs$nr"
 }
 
 everywhere() {

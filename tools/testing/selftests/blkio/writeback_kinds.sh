@@ -114,8 +114,7 @@ through_files() {
 	large_folios
 	mappings
 	for disk in large mapped; do
-		null_off "$disk$HIERARCHY"
-		rmdir "$NULLB/$disk$HIERARCHY"
+		null_gone "$disk$HIERARCHY"
 	done
 }
 

@@ -61,8 +61,7 @@ beside() {
 	kill "$watcher"
 	check "ends in time, with a sync" timeout 3 sync
 	umount "$MNT"
-	null_off "nb$HIERARCHY"
-	rmdir "$NULLB/nb$HIERARCHY"
+	null_gone "nb$HIERARCHY"
 }
 
 plan 15

@@ -227,8 +227,7 @@ everywhere() {
 	umount "$MNT"
 	journal
 	elsewhere
-	null_off "nb$HIERARCHY"
-	rmdir "$NULLB/nb$HIERARCHY"
+	null_gone "nb$HIERARCHY"
 }
 
 plan 69

@@ -90,19 +90,13 @@ disk() {
 	for i in 1 2 3; do cap g$i "$DEV" wbps=$((1024 * MiB)); done
 }
 
-# gone NAME: with what has been written to it
-gone() {
-	null_off "$1$HIERARCHY"
-	rmdir "$NULLB/$1$HIERARCHY"
-}
-
 everywhere() {
 	group g1 g2 g3
 	disk raw
 	shared "$DEV" "raw disk, blocks of 64 KiB in turn"
 	rewritten
 	read_back
-	gone raw
+	null_gone "raw$HIERARCHY"
 	# of which no group has the writeback: on v2 it would pay for metadata
 	disk fs
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
@@ -110,7 +104,7 @@ everywhere() {
 	truncated
 	mapped
 	umount "$MNT"
-	gone fs
+	null_gone "fs$HIERARCHY"
 }
 
 plan 63

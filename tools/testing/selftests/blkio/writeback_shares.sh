@@ -86,9 +86,7 @@ three_files() {
 	# as many bios for them, which are much larger.
 	phase "ext4" $((64 * KiB)) "$MNT/1" "$MNT/2" "$MNT/3"
 	umount "$MNT"
-	# with what has been written to it
-	null_off "files$HIERARCHY"
-	rmdir "$NULLB/files$HIERARCHY"
+	null_gone "files$HIERARCHY"
 }
 
 # A part of a bio must not wait for a place that the rest of it has.

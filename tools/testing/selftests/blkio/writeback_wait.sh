@@ -97,8 +97,7 @@ everywhere() {
 	phase ordered nodelalloc,dioread_lock
 	long_dirty sync sync
 	long_dirty "fsync of its file" sync_file
-	null_off "nb$HIERARCHY"
-	rmdir "$NULLB/nb$HIERARCHY"
+	null_gone "nb$HIERARCHY"
 }
 
 plan 84
