@@ -414,14 +414,16 @@ static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter
  * @bdi:	where that is written
  * @flags:	BDP_ASYNC not to wait
  *
+ * Does nothing unless pages have become the task's group's, which something limits, without
+ * a promise, since it was last asked: current->dirty_due.
+ *
  * Context: may sleep.
  * Return: 0, or -EAGAIN if it would have to wait and must not.
  */
 static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
 {
-	return DIRTY_OWNER_ON && !dirty_owner_is_free_inode(mapping->host) ?
-	       __dirty_owner_pace(mapping, bdi, flags) : 0;
+	return DIRTY_OWNER_ON && current->dirty_due ? __dirty_owner_pace(mapping, bdi, flags) : 0;
 }
 
 /**

@@ -29,49 +29,52 @@ bool dirty_flow_look(struct dirty_flow *flow)
 	return true;
 }
 
+/* Do pages of an inode need nothing that the current task dirties?  See dirty_may_write(). */
+static __always_inline const struct bdi_writeback *
+dirty_wb_to_leave(const struct inode *inode, const struct dirty_flow *flow, struct file *file,
+		  size_t len)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	const struct bdi_writeback *wb = READ_ONCE(inode->i_wb);
+
+	if (!wb || len > DIRTY_WHOLE_BYTES || !(file->f_mode & FMODE_WRITE))
+		return NULL;
+	if (!flow || (wb->blkcg_css == flow->css && !READ_ONCE(flow->words) &&
+		      !dirty_shares_bios(inode)))
+		return wb;
+#endif
+	return NULL;
+}
+
 /**
  * dirty_may_write - may the current task write to a file without being asked?
  * @file:	the file
+ * @len:	bytes that it wants to write
+ * @free:	what current->dirty_free is to be while it does
+ *
+ * If it is of the root group, or of one that nothing limited there a moment ago.  Most are;
+ * they are not to pay for it by much.
  *
  * Context: may sleep.
  * Return: true if so; false if that is for dirty_admit() to say.
  */
-bool dirty_may_write(struct file *file)
+bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free)
 {
-	return dirty_is_roots() || dirty_is_unlimited(inode_to_bdi(dirty_inode_of(file)));
-}
-
-/**
- * dirty_wb_to_leave - the wb whose pages need nothing while the current task writes
- * @file:	to this file; dirty_may_write()
- * @len:	so many bytes
- *
- * Context: may sleep.
- * Return: see current->dirty_free.
- */
-const struct bdi_writeback *dirty_wb_to_leave(struct file *file, size_t len)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
+	struct inode *inode = dirty_inode_of(file);
 	struct cgroup_subsys_state *css;
-	const struct bdi_writeback *wb;
 	struct dirty_flow *flow;
-	struct inode *inode;
 
-	if (len > DIRTY_WHOLE_BYTES || !(file->f_mode & FMODE_WRITE))
-		return NULL;
-	inode = dirty_inode_of(file);
+	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
+		return false;
 	/* also an RCU read side */
 	guard(preempt)();
-	wb = READ_ONCE(inode->i_wb);
 	css = task_css_check(current, io_cgrp_id, true);
-	if (!wb || !css->parent)
-		return wb;
-	flow = this_cpu_read(dirty_hints.by_css);
-	if (flow->css == css && flow->bdi == wb->bdi && wb->blkcg_css == css &&
-	    !READ_ONCE(flow->words) && !dirty_shares_bios(inode))
-		return wb;
-#endif
-	return NULL;
+	flow = css->parent ? this_cpu_read(dirty_hints.by_css) : NULL;
+	if (flow && (flow->css != css || flow->bdi != inode_to_bdi(inode) ||
+		     READ_ONCE(flow->limited) || !dirty_is_fresh(flow)))
+		return false;
+	*free = dirty_wb_to_leave(inode, flow, file, len);
+	return true;
 }
 
 void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb)

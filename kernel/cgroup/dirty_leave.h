@@ -12,8 +12,7 @@
 #include "dirty_owner-internal.h"
 
 bool dirty_flow_look(struct dirty_flow *flow);
-bool dirty_may_write(struct file *file);
-const struct bdi_writeback *dirty_wb_to_leave(struct file *file, size_t len);
+bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free);
 
 /*
  * The wb of an inode, NULL for none yet.  It may be another one at any time, and stays for an
@@ -65,26 +64,6 @@ static inline bool dirty_is_fresh(struct dirty_flow *flow)
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
-/*
- * Is the current task of the root group, or one that nothing limited there a moment ago?
- * Most are; they are not to pay for it by much.
- */
-static __always_inline bool dirty_is_unlimited(const struct backing_dev_info *bdi)
-{
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-
-	if (unlikely(current->flags & PF_KTHREAD))
-		return false;
-	/* also an RCU read side */
-	guard(preempt)();
-	css = task_css_check(current, io_cgrp_id, true);
-	flow = this_cpu_read(dirty_hints.by_css);
-	if (flow->css == css && flow->bdi == bdi)
-		return !READ_ONCE(flow->limited) && dirty_is_fresh(flow);
-	return !css->parent;
-}
-
 /* Pages are a flow's from now on unless they are somebody's.  Returns how many were nobody's. */
 static __always_inline long dirty_own(struct dirty_words *w, long nr,
 				      struct dirty_flow *flow)
@@ -96,7 +75,8 @@ static __always_inline long dirty_own(struct dirty_words *w, long nr,
 	if (!owned)
 		return 0;
 	atomic_long_add(owned, &flow->dirtied);
-	dirty_redeem(flow, owned);
+	if (!dirty_redeem(flow, owned) && (READ_ONCE(flow->limited) || !dirty_is_fresh(flow)))
+		current->dirty_due = true;
 	return owned;
 }
 

@@ -262,17 +262,20 @@ static __always_inline struct dirty_flow *dirty_flow_promised(struct backing_dev
  * dirty_redeem - a task has dirtied pages: as many are promised no more
  * @flow:	theirs
  * @nr:		how many
+ *
+ * Return: false if none of that flow had been promised to the task.
  */
-static __always_inline void dirty_redeem(struct dirty_flow *flow, long nr)
+static __always_inline bool dirty_redeem(struct dirty_flow *flow, long nr)
 {
 	struct dirty_part *part = current->dirty_part;
 	s64 bytes;
 
 	if (likely(!part || part->flow != flow))
-		return;
+		return false;
 	bytes = min((size_t)nr << PAGE_SHIFT, part->promised);
 	part->promised -= bytes;
 	atomic64_sub(bytes, &flow->promised);
+	return true;
 }
 
 /* dirty_account.c */

@@ -326,8 +326,9 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	struct dirty_flow *flow;
 	int ret;
 
+	current->dirty_due = false;
 	/* what it dirties has been promised */
-	if (current->dirty_part || dirty_is_unlimited(bdi))
+	if (current->dirty_part)
 		return 0;
 	flow = dirty_flow_to_ask(mapping->host, bdi);
 	if (!flow)

@@ -26,12 +26,12 @@ static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *bu
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos)
 {
-	const struct bdi_writeback *outer = current->dirty_free;
+	const struct bdi_writeback *outer = current->dirty_free, *free = NULL;
 	ssize_t ret;
 
-	if (count <= MAX_RW_COUNT && !dirty_may_write(file))
+	if (count <= MAX_RW_COUNT && !dirty_may_write(file, count, &free))
 		return dirty_vfs_write(file, buf, count, pos);
-	current->dirty_free = dirty_wb_to_leave(file, count);
+	current->dirty_free = free;
 	ret = vfs_write(file, buf, count, pos);
 	current->dirty_free = outer;
 	return ret;
@@ -65,10 +65,11 @@ static bool dirty_part_end(struct dirty_part *part, struct iov_iter *iter, ssize
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret)
 {
+	const struct bdi_writeback *free;
 	ssize_t last = *ret;
 
 	/* all in one part, after which nothing is asked again */
-	if (!part->len && dirty_may_write(file))
+	if (!part->len && dirty_may_write(file, iov_iter_count(iter), &free))
 		return true;
 	if (!part->len || dirty_part_end(part, iter, last)) {
 		last = dirty_part_begin(part, file, iter,
@@ -102,15 +103,15 @@ static ssize_t dirty_part_begin_thawed(struct dirty_part *part, struct kiocb *io
 
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
-	const struct bdi_writeback *outer = current->dirty_free;
+	const struct bdi_writeback *outer = current->dirty_free, *free;
 	struct file *file = iocb->ki_filp;
 	struct dirty_part part = { };
 	ssize_t ret;
 
 	if (iocb->ki_flags & IOCB_DIRECT)
 		return file->f_op->write_iter(iocb, iter);
-	if (dirty_may_write(file)) {
-		current->dirty_free = dirty_wb_to_leave(file, iov_iter_count(iter));
+	if (dirty_may_write(file, iov_iter_count(iter), &free)) {
+		current->dirty_free = free;
 		ret = file->f_op->write_iter(iocb, iter);
 		current->dirty_free = outer;
 		return ret;

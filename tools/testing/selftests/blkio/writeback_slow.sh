@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Buffered writes on v2 to a disk that is slower than the limits: it is the window of
+# Buffered writes to a disk that is slower than the limits: it is the window of
 # pages that tasks wait for. And overwriting dirty pages, which is free, and others'
 # savings, which are nobody's trouble.
 . "$(dirname "$0")/blkio_lib.sh"
@@ -52,37 +52,46 @@ beside_saved() {
 	umount "$MNT"
 }
 
-plan 6
-mount_cgroup v2
-group p p/{1..8}
-null_dev saved size=400 memory_backed=1
-make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
-beside_saved
-
-null_dev nb0 size=400 mbps=5 max_sectors=128 memory_backed=1
-
 # a window of 2 MiB, which goes down by a 16th in 25 ms
-dirty_limit $((16 * MiB))
-cap p "$DEV" wbps=$LIMIT
-start_soon
-load p/1 alone -f "$DEV" -b -o w -s 64k -t 10 -L 200M
-wait_loads
-check "one group: write() goes on as soon as pages are written" in_range "$(val alone max_ns)" 0 120000000
-# one I/O of 64 KiB in each 20 ms, and what is dirty at the end
-check "one group: the disk is busy" in_range "$(wbytes p/1)" 32000000 $((33000000 + 4 * MiB))
-sync
+one_group() {
+	null_dev "slow$HIERARCHY" size=400 mbps=5 max_sectors=128 memory_backed=1
+	dirty_limit $((16 * MiB))
+	cap p "$DEV" wbps=$LIMIT
+	start_soon
+	load p/1 alone -f "$DEV" -b -o w -s 64k -t 10 -L 200M
+	wait_loads
+	check "one group: write() goes on as soon as pages are written" in_range "$(val alone max_ns)" 0 120000000
+	# one I/O of 64 KiB in each 20 ms, and what is dirty at the end
+	check "one group: the disk is busy" in_range "$(counted p/1)" 32000000 $((33000000 + 4 * MiB))
+	sync
+}
 
 # the limit is what all have together: a second's worth
-dirty_limit $((400 * MiB))
-start_soon
-for i in {1..8}; do
-	load "p/$i" "g$i" -f "$DEV" -b -o w -s 64k -t 8 -O "$((i * 40))M" -L 40M
-done
-check "eight groups below one limit: their pages" in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
-wait_loads
-sync
+eight_groups() {
+	local i
+	dirty_limit $((400 * MiB))
+	start_soon
+	for i in {1..8}; do
+		load "p/$i" "g$i" -f "$DEV" -b -o w -s 64k -t 8 -O "$((i * 40))M" -L 40M
+	done
+	check "eight groups below one limit: their pages" in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
+	wait_loads
+	sync
+}
 
-cap p "$DEV" wbps=$MiB
-check "overwriting dirty pages is free" in_range "$(overwritten p/1)" 0 200
-sync
-check "nothing stays counted" none_left
+everywhere() {
+	group p p/{1..8}
+	null_dev "saved$HIERARCHY" size=400 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	beside_saved
+	one_group
+	eight_groups
+	cap p "$DEV" wbps=$MiB
+	check "overwriting dirty pages is free" in_range "$(overwritten p/1)" 0 200
+	sync
+	check "nothing stays counted" none_left
+	cap p "$DEV" wbps=max
+}
+
+plan 18
+on_each everywhere v1 v2 memcg

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes on v1 where no number of bytes a second tells how fast they are: IOPS
+# Buffered writes where no number of bytes a second tells how fast they are: IOPS
 # beside it, a limit on a disk below. Little is dirty, and nobody else waits for it or
 # has pages of his own written early. And pages that are cleaned and never written.
 # configs: uml-vt
@@ -39,6 +39,9 @@ slow_below() {
 	cap g1 "$disk" wbps=max
 }
 
+# by_others: bytes that others than g1 have written to DEV
+by_others() { echo $(($(completed "$DEV") - $(counted g1 | grep . || echo 0))); }
+
 # few: processes of g1, one after the other, write a page each, 1 MiB together
 few() {
 	local i
@@ -47,54 +50,56 @@ few() {
 	done
 }
 
-plan 12
-mount_cgroup v1
-group g1
+both_limits() {
+	null_dev "both$HIERARCHY" size=1024 memory_backed=1
+	cap g1 "$DEV" wbps=$((100 * MiB)) wiops=200
+	start_soon
+	load g1 both -f "$DEV" -b -o w -s 64k -t 8 -L 900M
+	sleep 2
+	check "bps and iops: little is dirty" in_range "$(most 5)" 0 $((WINDOW * 5 / 4))
+	wait_loads
+	cap g1 "$DEV" wbps=max wiops=max
+	sync
+}
 
-null_dev nb0 size=1024 memory_backed=1
-cap g1 "$DEV" wbps=$((100 * MiB)) wiops=200
-start_soon
-load g1 both -f "$DEV" -b -o w -s 64k -t 8 -L 900M
-sleep 2
-check "bps and iops: little is dirty" in_range "$(most 5)" 0 $((WINDOW * 5 / 4))
-wait_loads
-cap g1 "$DEV" wbps=max wiops=max
-sync
+early_writes() {
+	local early own begin
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0,lazy_journal_init=0
+	cap g1 "$DEV" wbps=$MiB
+	sync
+	early=$(by_others) own=$(counted g1 | grep . || echo 0)
+	dd if=/dev/zero "of=$MNT/others" bs=1M count=64 status=none
+	in_group g1 touch "$MNT/slow"
+	start_soon
+	load g1 early -f "$MNT/slow" -b -o w -s 64k -t 3 -L 200M
+	wait_loads
+	check "a group's writes go on" in_range $(($(counted g1) - own)) $((2 * MiB)) $((4 * MiB))
+	check "others' pages are not written early" in_range $(($(by_others) - early)) 0 $MiB
+	sync
+	check "and with a sync they are" in_range $(($(by_others) - early)) $((64 * MiB)) $((70 * MiB))
+	sleep 0.5
+	cap g1 "$DEV" wbps=$((256 * KiB))
+	begin=$(now_ms)
+	few
+	# the first 64 KiB are free
+	check "those who come and go are as slow" within $(($(now_ms) - begin)) 3750 10000
+	umount "$MNT"
+	cap g1 "$DEV" wbps=max
+}
 
-mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$DEV"
-mount "$DEV" "$MNT"
-undo+=("! mountpoint -q $MNT || umount $MNT")
-cap g1 "$DEV" wbps=$MiB
-sync
-early=$(counted .) own=$(counted g1)
-dd if=/dev/zero "of=$MNT/others" bs=1M count=64 status=none
-: >"$MNT/slow"
-start_soon
-load g1 early -f "$MNT/slow" -b -o w -s 64k -t 3 -L 200M
-wait_loads
-check "a group's writes go on" in_range $(($(counted g1) - own)) $((2 * MiB)) $((4 * MiB))
-check "others' pages are not written early" in_range $(($(counted .) - early)) 0 $MiB
-sync
-check "and with a sync they are" in_range $(($(counted .) - early)) $((64 * MiB)) $((70 * MiB))
-sleep 0.5
-cap g1 "$DEV" wbps=$((256 * KiB))
-begin=$(now_ms)
-few
-# the first 64 KiB are free
-check "those who come and go are as slow" within $(($(now_ms) - begin)) 3750 10000
-umount "$MNT"
-disk=$DEV
-cap g1 "$disk" wbps=max
-
-if dm_dev below "0 $(sectors "$disk") linear $disk 0"; then
-	slow_below "dm-linear" "$disk"
-else
-	for i in {1..4}; do skip "dm-linear" "no dmsetup"; done
-fi
+below() {
+	local disk=$DEV
+	if dm_dev "below$HIERARCHY" "0 $(sectors "$disk") linear $disk 0"; then
+		slow_below "dm-linear" "$disk"
+	else
+		for i in {1..4}; do skip "dm-linear" "no dmsetup"; done
+	fi
+}
 
 # many small files: their data is in the inode, and no page of it is written
 inline_files() {
 	mkfs.f2fs -q -f "$DEV" >/dev/null && mount -t f2fs -o inline_data "$DEV" "$MNT" || return 1
+	undo+=("! mountpoint -q $MNT || umount $MNT")
 	cap g1 "$DEV" wbps=$MiB
 	(
 		echo "$BASHPID" >"$CG/g1/cgroup.procs"
@@ -102,12 +107,27 @@ inline_files() {
 	)
 	sync
 }
-null_dev nb1 size=256 memory_backed=1
-if command -v mkfs.f2fs >/dev/null && grep -qw f2fs /proc/filesystems; then
+
+in_inodes() {
+	null_dev "f2fs$HIERARCHY" size=256 memory_backed=1
+	if ! command -v mkfs.f2fs >/dev/null || ! grep -qw f2fs /proc/filesystems; then
+		for i in {1..3}; do skip "f2fs: files in inodes" "no f2fs"; done
+		return
+	fi
 	check "f2fs: files in inodes" inline_files
 	check "f2fs: nothing of them is left" equal "$(pages)" 0
 	check "f2fs: who wrote them goes on at once" timeout 1 \
 		bash -c "echo \$\$ >$CG/g1/cgroup.procs; dd if=/dev/zero of=$MNT/next bs=64k count=1 status=none"
-else
-	for i in {1..3}; do skip "f2fs: files in inodes" "no f2fs"; done
-fi
+	umount "$MNT"
+}
+
+everywhere() {
+	group g1
+	both_limits
+	early_writes
+	below
+	in_inodes
+}
+
+plan 36
+on_each everywhere v1 v2 memcg
