@@ -7,13 +7,14 @@ help:
 	@echo '                     (10 minutes the first time on 2 cores, then a few)'
 	@echo 'make check           all tests; ends with "N passed, N failed" (about 35 minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
+	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
-	@echo 'make mutants         do the tests notice faults? 232 of them, one at a time (an hour)'
+	@echo 'make mutants         do the tests notice faults? 233 of them, one at a time (an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
@@ -31,6 +32,11 @@ check:
 bench:
 	@scripts/deps build test qemu plot
 	@scripts/bench
+
+lab:
+	@scripts/deps build
+	@scripts/apply
+	@scripts/lab
 
 shell:
 	@scripts/deps build test
@@ -63,9 +69,9 @@ mutants:
 	@scripts/mutants $(T)
 
 clean:
-	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests build/mutants
+	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests build/mutants build/lab
 
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check bench shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check bench lab shell tree patches selftest torture mutants clean distclean

@@ -151,12 +151,31 @@ def ratio(run, opt, names):
     yield "the same, standard error (noise)", 0, 1.2533 * (high - low) / 1.349 / len(ratios) ** .5
 
 
+def transfers(run, phase):
+    """Transfers of cache lines that cache_lines.so has counted in a phase."""
+    for line in (run.path / "lines").read_text().splitlines():
+        words = line.split()
+        if words[:2] == ["phase", phase]:
+            return int(words[3])
+    raise ValueError(f"{run.path}: no phase {phase}")
+
+
+def lines(run, opt, names):
+    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base`."""
+    got = transfers(run, names[0]) / int(opt["units"])
+    if "base" not in opt:
+        yield f"transfers per {opt['unit']}", None, got
+        return
+    base = transfers(run, opt["base"]) / int(opt["units"])
+    yield f"transfers per {opt['unit']} over no rule", None, got - base
+
+
 def value(_run, opt, names):
     """A number that the guest has measured itself."""
     yield opt["metric"], opt.get("ideal"), float(names[0])
 
 
-KINDS = {f.__name__: f for f in (load, iops, window, ends, share, neighbour, instr, ratio, value)}
+KINDS = {f.__name__: f for f in (load, iops, window, ends, share, neighbour, instr, lines, ratio, value)}
 
 
 def measure(path):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Buffered writes to a disk that is slower than the limits: it is the window of
+# Buffered writes on v2 to a disk that is slower than the limits: it is the window of
 # pages that tasks wait for. And overwriting dirty pages, which is free, and others'
 # savings, which are nobody's trouble.
 . "$(dirname "$0")/blkio_lib.sh"
@@ -93,5 +93,5 @@ everywhere() {
 	cap p "$DEV" wbps=max
 }
 
-plan 18
-on_each everywhere v1 v2 memcg
+plan 12
+on_each everywhere v2 memcg

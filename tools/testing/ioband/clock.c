@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The clock: events in the order of their time, each on a CPU that does one thing at a time.
+ * What an event does takes no time but what it says to spend.
+ */
+#include <math.h>
+
+#include "lab.h"
+
+struct event {
+	s64	when;
+	u64	seq;
+	int	cpu;		/* -1: the device, which is no CPU */
+	lab_fn	fn;
+	void	*ctx;
+};
+
+s64 lab_now = NSEC_PER_SEC;
+int lab_cpu;
+int lab_nr_cpus = 8;
+struct lab_costs lab_costs = {
+	.submit = 1000, .complete = 700, .lock = 150, .transfer = 80, .wakeup = 300,
+	.latency = 3000, .timer = 2000,
+};
+
+static struct event *heap;
+static size_t nr, room;
+static u64 seq;
+static s64 busy_until[LAB_CPUS];
+static u64 random_state = 88172645463325252ULL;
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->when != b->when ? a->when < b->when : a->seq < b->seq;
+}
+
+static void push(struct event e)
+{
+	size_t i;
+
+	if (nr == room) {
+		room = room ? 2 * room : 1024;
+		heap = realloc(heap, room * sizeof(*heap));
+	}
+	for (i = nr++; i && before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap[i] = heap[(i - 1) / 2];
+	heap[i] = e;
+}
+
+static struct event pop(void)
+{
+	struct event first = heap[0], last = heap[--nr];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < nr) {
+		if (child + 1 < nr && before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!before(&heap[child], &last))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = last;
+	return first;
+}
+
+/**
+ * lab_at - something happens at a time
+ * @when_ns:	when; later if the CPU is busy then
+ * @cpu:	where, -1 in the device
+ * @fn:		what
+ * @ctx:	its argument
+ */
+void lab_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
+{
+	push((struct event){ .when = max(when_ns, lab_now), .seq = seq++, .cpu = cpu, .fn = fn, .ctx = ctx });
+}
+
+/* What is being done takes so long, and keeps its CPU. */
+void lab_spend(s64 ns)
+{
+	lab_now += ns;
+}
+
+/* Let the next thing happen, if that is before a time.  Returns false if it is not. */
+bool lab_step(s64 until_ns)
+{
+	struct event e;
+
+	if (!nr || heap[0].when > until_ns) {
+		lab_now = until_ns;
+		return false;
+	}
+	e = pop();
+	if (e.cpu >= 0 && busy_until[e.cpu] > e.when) {
+		e.when = busy_until[e.cpu];
+		push(e);
+		return true;
+	}
+	lab_now = e.when;
+	if (e.cpu >= 0)
+		lab_cpu = e.cpu;
+	e.fn(e.ctx);
+	if (e.cpu >= 0)
+		busy_until[e.cpu] = lab_now;
+	return true;
+}
+
+void lab_lock(spinlock_t *lock)
+{
+	lab_now = max(lab_now, lock->free_at);
+	lab_spend(lab_costs.lock + (lock->owner != lab_cpu ? lab_costs.transfer : 0));
+	lock->owner = lab_cpu;
+}
+
+void lab_unlock(spinlock_t *lock)
+{
+	lock->free_at = lab_now;
+}
+
+void lab_seed(u64 seed)
+{
+	random_state ^= seed * 0x9e3779b97f4a7c15ULL;
+}
+
+/* From 0 to less than 1. */
+double lab_random(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (double)(random_state >> 11) / 9007199254740992.0;
+}
+
+double lab_exponential(double mean)
+{
+	return -mean * log(1 - lab_random());
+}

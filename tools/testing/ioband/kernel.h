@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef LAB_KERNEL_H
+#define LAB_KERNEL_H
+
+/*
+ * As much of the kernel as the share engine of block/ioband uses, in user space: its files are
+ * compiled as they are, and each <linux/...> header that they include leads here.
+ *
+ * Time is that of the lab's clock, see clock.c.  A lock takes its time there, too.
+ */
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+typedef unsigned __int128 u128;
+typedef u64 sector_t;
+typedef u32 blk_opf_t;
+typedef unsigned int gfp_t;
+typedef u64 u64_stats_t;
+
+/* compiler */
+#define __force
+#define __rcu
+#define __percpu
+#define __user
+#define __init
+#define __must_check
+#define __uninitialized
+#define noinline		__attribute__((noinline))
+#undef __always_inline
+#define __always_inline		inline __attribute__((always_inline))
+#define likely(x)		__builtin_expect(!!(x), 1)
+#define unlikely(x)		__builtin_expect(!!(x), 0)
+#define READ_ONCE(x)		(*(volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
+#define smp_mb()		((void)0)
+#define smp_load_acquire(p)	(*(p))
+#define BUILD_BUG_ON(c)		((void)sizeof(char[1 - 2 * !!(c)]))
+#define static_assert		_Static_assert
+#define container_of(p, type, member) \
+	((type *)((char *)(p) - offsetof(type, member)))
+#define ____cacheline_aligned_in_smp __attribute__((aligned(64)))
+#define EXPORT_SYMBOL(x)
+
+/* numbers */
+#define BIT(n)			(1UL << (n))
+#define BIT_ULL(n)		(1ULL << (n))
+#define U32_MAX			UINT32_MAX
+#define S32_MAX			INT32_MAX
+#define U64_MAX			UINT64_MAX
+#define S64_MAX			INT64_MAX
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+#define min(a, b)		({ __auto_type a_ = (a); __auto_type b_ = (b); a_ < b_ ? a_ : b_; })
+#define max(a, b)		({ __auto_type a_ = (a); __auto_type b_ = (b); a_ > b_ ? a_ : b_; })
+#define max3(a, b, c)		max(max(a, b), c)
+#define min_t(t, a, b)		({ t a_ = (a); t b_ = (b); a_ < b_ ? a_ : b_; })
+#define max_t(t, a, b)		({ t a_ = (a); t b_ = (b); a_ > b_ ? a_ : b_; })
+#define clamp(v, lo, hi)	({ __auto_type v_ = (v); __typeof__(v_) lo_ = (lo), hi_ = (hi); \
+				   v_ < lo_ ? lo_ : v_ > hi_ ? hi_ : v_; })
+#define clamp_t(t, v, lo, hi)	clamp((t)(v), (t)(lo), (t)(hi))
+#define min_not_zero(a, b)	({ __auto_type x_ = (a); __auto_type y_ = (b); \
+				   !x_ ? y_ : !y_ ? x_ : min(x_, y_); })
+#undef abs
+#define abs(x)			({ __auto_type x_ = (x); x_ < 0 ? -x_ : x_; })
+#define NSEC_PER_USEC		1000L
+#define NSEC_PER_MSEC		1000000L
+#define NSEC_PER_SEC		1000000000L
+#define USEC_PER_SEC		1000000L
+#define SECTOR_SHIFT		9
+#define SECTOR_SIZE		512
+#define SZ_4K			0x1000
+#define SZ_64K			0x10000
+#define SZ_1M			0x100000
+
+static inline int ilog2(u64 v)
+{
+	return 63 - __builtin_clzll(v);
+}
+
+static inline u64 div_u64(u64 a, u32 b)
+{
+	return a / b;
+}
+
+static inline u64 div64_u64(u64 a, u64 b)
+{
+	return a / b;
+}
+
+static inline s64 div_s64(s64 a, s32 b)
+{
+	return a / b;
+}
+
+static inline s64 div64_s64(s64 a, s64 b)
+{
+	return a / b;
+}
+
+static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
+{
+	return (u64)(((u128)a * b) >> shift);
+}
+
+static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
+{
+	return (u64)((u128)a * b / c);
+}
+
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
+{
+	*rest = a % b;
+	return a / b;
+}
+
+static inline u64 mul_u64_u32_div(u64 a, u32 b, u32 c)
+{
+	return (u64)((u128)a * b / c);
+}
+
+static inline u32 int_sqrt64(u64 x)
+{
+	u64 root = 0;
+
+	for (u64 bit = 1ULL << 31; bit; bit >>= 1)
+		if ((root | bit) * (root | bit) <= x)
+			root |= bit;
+	return root;
+}
+
+/* tools/include of the kernel tree */
+#include "rbtree_augmented.h"
+
+struct list_head { struct list_head *next, *prev; };
+struct hlist_head { void *first; };
+struct rcu_head { void *next; };
+struct kref { int nr; };
+typedef struct { int counter; } atomic_t;
+typedef struct { s64 counter; } atomic64_t;
+#define ATOMIC_INIT(i)		{ (i) }
+
+static inline s64 atomic64_read(const atomic64_t *v)
+{
+	return v->counter;
+}
+
+static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
+{
+	if (v->counter != *old) {
+		*old = v->counter;
+		return false;
+	}
+	v->counter = new;
+	return true;
+}
+
+static inline int atomic_read(const atomic_t *v)
+{
+	return v->counter;
+}
+
+static inline void atomic_add(int i, atomic_t *v)
+{
+	v->counter += i;
+}
+
+static inline void atomic_inc(atomic_t *v)
+{
+	v->counter++;
+}
+
+static inline void atomic_dec(atomic_t *v)
+{
+	v->counter--;
+}
+
+/* time, CPUs and locks */
+#define LAB_CPUS		128
+
+extern s64 lab_now;		/* ns */
+extern int lab_cpu;		/* that what runs now is on */
+extern int lab_nr_cpus;
+
+static inline u64 ktime_get_ns(void)
+{
+	return lab_now;
+}
+
+typedef struct {
+	s64	free_at;	/* ns */
+	int	owner;		/* the CPU that had it last */
+} spinlock_t;
+
+void lab_lock(spinlock_t *lock);
+void lab_unlock(spinlock_t *lock);
+
+static inline void lab_unlock_scope(spinlock_t **lock)
+{
+	if (*lock)
+		lab_unlock(*lock);
+}
+
+static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
+{
+	lab_lock(lock);
+	return lock;
+}
+
+#define lab_join(a, b)		a##b
+#define lab_name(a, b)		lab_join(a, b)
+#define lab_guard_spinlock_irqsave(lock) \
+	spinlock_t *lab_name(guard_, __LINE__) __attribute__((unused, cleanup(lab_unlock_scope))) = \
+		lab_lock_scope(lock)
+#define lab_guard_spinlock_irq(lock)	lab_guard_spinlock_irqsave(lock)
+#define lab_guard_rcu()			((void)0)
+#define lab_guard_preempt()		((void)0)
+#define guard(kind)			lab_guard_##kind
+#define lab_scope_spinlock_irqsave(lock) \
+	for (spinlock_t *held_ __attribute__((cleanup(lab_unlock_scope))) = lab_lock_scope(lock), \
+	     *once_ = held_; once_; once_ = NULL)
+#define lab_scope_spinlock_irq(lock)	lab_scope_spinlock_irqsave(lock)
+#define scoped_guard(kind, lock)	lab_scope_##kind(lock)
+#define lockdep_assert_held(lock)	((void)0)
+#define lockdep_is_held(lock)		1
+#define rcu_dereference_protected(p, c)	(p)
+#define preempt_disable()		((void)0)
+#define preempt_enable()		((void)0)
+
+/* Memory per CPU is so far apart. */
+#define LAB_STRIDE		4096
+#define alloc_percpu(type)	((type *)calloc(LAB_CPUS, LAB_STRIDE))
+#define per_cpu_ptr(p, cpu)	((__typeof__(p))((char *)(p) + (size_t)(cpu) * LAB_STRIDE))
+#define this_cpu_ptr(p)		per_cpu_ptr(p, lab_cpu)
+#define this_cpu_inc(var)	((*per_cpu_ptr(&(var), lab_cpu))++)
+#define this_cpu_dec(var)	((*per_cpu_ptr(&(var), lab_cpu))--)
+#define this_cpu_read(var)	(*per_cpu_ptr(&(var), lab_cpu))
+#define this_cpu_add(var, n)	(*per_cpu_ptr(&(var), lab_cpu) += (n))
+#define for_each_possible_cpu(cpu)	for ((cpu) = 0; (cpu) < lab_nr_cpus; (cpu)++)
+#define num_online_cpus()		((unsigned int)lab_nr_cpus)
+#define raw_smp_processor_id()		((unsigned int)lab_cpu)
+
+struct hrtimer { int unused; };
+struct work_struct { int unused; };
+struct workqueue_struct;
+struct u64_stats_sync { int unused; };
+struct seq_file;
+struct kernfs_open_file;
+struct cftype { int unused; };
+struct backing_dev_info;
+struct task_struct;
+enum dirty_how { DIRTY_WAIT };
+struct bio;
+void __ioband_share_done(struct bio *bio);
+
+#include "kernel_block.h"
+
+#endif /* LAB_KERNEL_H */

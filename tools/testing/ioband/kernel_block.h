@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef LAB_KERNEL_BLOCK_H
+#define LAB_KERNEL_BLOCK_H
+
+/* The block layer and cgroups, for kernel.h. */
+
+enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_WRITE_ZEROES = 9 };
+#define REQ_OP_MASK		0xff
+#define REQ_SYNC		BIT(11)
+#define REQ_META		BIT(12)
+#define REQ_FUA			BIT(17)
+#define REQ_PREFLUSH		BIT(18)
+#define REQ_POLLED		BIT(20)
+#define REQ_NOWAIT		BIT(21)
+#define REQ_BACKGROUND		BIT(22)
+#define READ			0
+#define WRITE			1
+#define BIO_BPS_THROTTLED	1
+#define ARCH_KMALLOC_MINALIGN	8
+#define BLK_STS_OK		0
+enum { BLKG_IOSTAT_READ, BLKG_IOSTAT_WRITE, BLKG_IOSTAT_DISCARD };
+enum { HCTX_TYPE_DEFAULT, HCTX_TYPE_READ, HCTX_TYPE_POLL };
+
+struct ioband_dev;
+struct blkcg_gq;
+struct lab_load;
+
+struct gendisk {
+	const char		*disk_name;
+	struct backing_dev_info	*bdi;
+};
+
+struct block_device {
+	struct gendisk		*bd_disk;
+};
+
+struct elevator_queue { int unused; };
+
+struct blk_mq_tag_set {
+	unsigned int		queue_depth;
+	unsigned int		flags;
+	struct {
+		unsigned int	nr_queues;
+	} map[3];
+};
+
+struct request_queue {
+	struct elevator_queue	*elevator;
+	struct blk_mq_tag_set	*tag_set;
+	struct ioband_dev	*ioband;
+};
+
+#define queue_is_mq(q)			((q)->tag_set)
+#define blk_mq_is_shared_tags(flags)	((flags) & 1)
+
+struct bio {
+	struct bio		*bi_next;
+	struct block_device	*bi_bdev;
+	blk_opf_t		bi_opf;
+	u16			bi_flags;
+	u8			bi_status;
+	struct {
+		u32		bi_size;
+		sector_t	bi_sector;
+	} bi_iter;
+	struct blkcg_gq		*bi_blkg;
+	u64			issue_time_ns;
+	u64			bi_iocost_cost;
+	void			(*bi_end_io)(struct bio *bio);
+
+	/* the lab's */
+	struct lab_load		*load;
+	s64			submitted_ns;
+	s64			delay_ns;	/* of its task, before the next */
+	int			cpu;		/* of its task */
+	bool			must_pass;
+};
+
+struct bio_list {
+	struct bio *head, *tail;
+};
+
+#define bio_op(bio)		((bio)->bi_opf & REQ_OP_MASK)
+#define op_is_write(op)		((op) & 1)
+#define op_is_sync(opf)		(bio_op_is_read(opf) || ((opf) & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH)))
+#define bio_op_is_read(opf)	(((opf) & REQ_OP_MASK) == REQ_OP_READ)
+#define bio_data_dir(bio)	(op_is_write(bio_op(bio)) ? WRITE : READ)
+#define bio_sectors(bio)	((bio)->bi_iter.bi_size >> SECTOR_SHIFT)
+#define bio_flagged(bio, flag)	((bio)->bi_flags >> (flag) & 1)
+#define bdev_is_zoned(bdev)	false
+#define bio_clear_polled(bio)	((bio)->bi_opf &= ~REQ_POLLED)
+
+static inline bool bio_list_empty(const struct bio_list *list)
+{
+	return !list->head;
+}
+
+static inline void bio_list_init(struct bio_list *list)
+{
+	list->head = list->tail = NULL;
+}
+
+static inline void bio_list_add(struct bio_list *list, struct bio *bio)
+{
+	bio->bi_next = NULL;
+	if (list->tail)
+		list->tail->bi_next = bio;
+	else
+		list->head = bio;
+	list->tail = bio;
+}
+
+static inline void bio_list_add_head(struct bio_list *list, struct bio *bio)
+{
+	bio->bi_next = list->head;
+	list->head = bio;
+	if (!list->tail)
+		list->tail = bio;
+}
+
+static inline struct bio *bio_list_peek(struct bio_list *list)
+{
+	return list->head;
+}
+
+static inline struct bio *bio_list_pop(struct bio_list *list)
+{
+	struct bio *bio = list->head;
+
+	if (!bio)
+		return NULL;
+	list->head = bio->bi_next;
+	if (!list->head)
+		list->tail = NULL;
+	bio->bi_next = NULL;
+	return bio;
+}
+
+/* cgroups */
+struct cgroup_subsys { int unused; };
+extern struct cgroup_subsys io_cgrp_subsys;
+#define cgroup_subsys_on_dfl(subsys)	true
+#define CGROUP_WEIGHT_DFL	100
+#define CGROUP_WEIGHT_MIN	1
+#define CGROUP_WEIGHT_MAX	10000
+
+struct cgroup_subsys_state { void *parent; };
+struct blkcg_policy { int unused; };
+struct blkcg_policy_data { int unused; };
+
+struct blkg_policy_data {
+	struct blkcg_gq		*blkg;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+	spinlock_t		lock;
+	struct blkcg_policy_data *cpd;
+	struct blkcg_gq		*blkg;		/* on the only disk there is */
+};
+
+struct blkcg_gq {
+	struct blkcg		*blkcg;
+	struct blkcg_gq		*parent;
+	struct blkg_policy_data	*pd;
+	int			refs;
+};
+
+#define hlist_for_each_entry(pos, head, member) \
+	for ((pos) = blkcg->blkg; (pos); (pos) = NULL)
+
+static inline struct blkcg_policy_data *blkcg_to_cpd(struct blkcg *blkcg, struct blkcg_policy *pol)
+{
+	return blkcg->cpd;
+}
+
+static inline struct blkg_policy_data *blkg_to_pd(struct blkcg_gq *blkg, struct blkcg_policy *pol)
+{
+	return blkg ? blkg->pd : NULL;
+}
+
+static inline struct blkcg_gq *pd_to_blkg(struct blkg_policy_data *pd)
+{
+	return pd ? pd->blkg : NULL;
+}
+
+static inline void blkg_get(struct blkcg_gq *blkg)
+{
+	blkg->refs++;
+}
+
+static inline void blkg_put(struct blkcg_gq *blkg)
+{
+	blkg->refs--;
+}
+
+#define GFP_KERNEL		0
+#define kzalloc(size, gfp)	calloc(1, size)
+#define kzalloc_obj(obj, ...)	((__typeof__(obj) *)calloc(1, sizeof(obj)))
+#define kfree(p)		free(p)
+
+/* what headers mention, and the engine does not use */
+enum { REQ_OP_ZONE_APPEND = 7, BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
+enum { PF_IO_WORKER, TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
+struct lab_task { unsigned int flags; };
+#define current			((struct lab_task *)NULL)
+#define signal_pending(task)	false
+#define hrtimer_resolution	1
+#define static_branch_unlikely(key)	false
+#define static_branch_likely(key)	false
+#define DECLARE_STATIC_KEY_FALSE(name)	extern int name
+#define DECLARE_TRACEPOINT(name)	extern int name
+#define tracepoint_enabled(name)	false
+#define bdev_zone_is_seq(bdev, sector)	false
+extern int dirty_owner_key;
+
+#endif /* LAB_KERNEL_BLOCK_H */

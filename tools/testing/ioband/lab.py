@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Runs the device lab: each scenario without a gate and with an engine, and says what was not right.
+
+usage: lab.py DIRECTORY [--engine ioband|lead] [--seeds N] [NAME...]
+
+DIRECTORY has the programs that make builds. Prints a line for each time that a scenario measures, of the worst of N
+seeds, and then TAP; fails if something was not right. With --report it only reports.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+
+from scenarios import SCENARIOS
+
+PROGRAMS = {"ioband": "sim", "lead": "sim-lead"}
+LIMIT_S = 600
+
+
+def simulate(program, scenario, seed, gated):
+    """Runs one scenario once.
+
+    Returns a list with, for each time that is measured, {group: {"iops": I/Os a second, "bps": bytes a second,
+    "p50_us", "p99_us", "max_us": latencies}}.
+    """
+    command = [program] + ([] if gated else ["none"]) + [str(seed)]
+    run = subprocess.run(command, input=scenario.text, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    return [json.loads(line)["groups"] for line in run.stdout.splitlines()]
+
+
+def total(groups):
+    """All I/Os a second."""
+    return sum(group["iops"] for group in groups.values())
+
+
+def misses(right, got, none):
+    """How far what was got is from what is right.
+
+    Returns a list of (by how much, text); by how much is a part of what is right.
+    """
+    found = []
+
+    def miss(by, text):
+        found.append((by, text))
+
+    whole = total(got) or 1e-9
+    for name, share in right.share.items():
+        off = abs(got[name]["iops"] / whole - share) * 100
+        if off > right.points:
+            miss(off / 100, f"{name} has {got[name]['iops'] / whole:.1%} for {share:.1%}")
+    if right.rate and whole < right.rate * (right.of or total(none)):
+        miss(1 - whole / total(none), f"{whole:.0f} of {total(none):.0f} I/Os a second")
+    for name, least in right.least.items():
+        if got[name]["iops"] < least:
+            miss(1 - got[name]["iops"] / least, f"{name} has {got[name]['iops']:.0f} I/Os a second for {least}")
+    for name, most in right.most.items():
+        if got[name]["iops"] > most:
+            miss(got[name]["iops"] / most - 1, f"{name} has {got[name]['iops']:.0f} I/Os a second for at most {most}")
+    for key in "p50_us", "p99_us":
+        for name, most in getattr(right, key).items():
+            if got[name][key] > most:
+                miss(got[name][key] / most - 1, f"{key} of {name} is {got[name][key]:.0f} for at most {most:.0f}")
+    return found
+
+
+def brief(groups):
+    """One time that was measured, in a few words."""
+    whole = total(groups) or 1e-9
+    parts = "  ".join(f"{name} {group['iops'] / whole:.1%} p99 {group['p99_us']:.0f} us"
+                      for name, group in groups.items() if group["iops"])
+    return f"{whole:8.0f}: {parts}"
+
+
+def run(directory, engine, scenario, seeds, pool):
+    """Runs a scenario with all seeds.
+
+    Returns, for each time that is measured, (what was got, what was got without a gate, what was missed), of the seed
+    that missed most.
+    """
+    program = os.path.join(directory, PROGRAMS[engine])
+    none = pool.submit(simulate, program, scenario, 1, False)
+    gated = [pool.submit(simulate, program, scenario, seed, True) for seed in range(1, seeds + 1)]
+    worst = []
+    for i, right in enumerate(scenario.right):
+        tries = [(one.result()[i], none.result()[i], misses(right, one.result()[i], none.result()[i])) for one in gated]
+        worst.append(max(tries, key=lambda found: sum(by for by, _ in found[2])))
+    return worst
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory")
+    parser.add_argument("--engine", choices=PROGRAMS, default="ioband")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--report", action="store_true", help="what is not right is no failure")
+    parser.add_argument("name", nargs="*")
+    args = parser.parse_args()
+    chosen = [s for s in SCENARIOS if not args.name or s.name in args.name]
+    failed = 0
+    print(f"TAP version 13\n1..{len(chosen)}")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for nr, scenario in enumerate(chosen, 1):
+            bad = False
+            print(f"# {scenario.name}: {scenario.title}")
+            for got, none, missed in run(args.directory, args.engine, scenario, args.seeds, pool):
+                print(f"#   none   {brief(none)}\n#   {args.engine:6} {brief(got)}")
+                for _, text in missed:
+                    print(f"#   not right: {text}")
+                bad = bad or bool(missed)
+            failed += bad
+            print(f"{'not ok' if bad and not args.report else 'ok'} {nr} - {scenario.name}", flush=True)
+    print(f"# {args.engine}: {len(chosen) - failed} of {len(chosen)} scenarios are right, the worst of {args.seeds} seeds each")
+    return 1 if failed and not args.report else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

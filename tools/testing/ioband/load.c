@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loads: tasks that do one I/O after the other, or bursts of I/Os as a flusher sends them.
+ */
+#include "lab.h"
+
+bool lab_measuring;
+static struct bio *free_bios;
+static struct block_device bdev;
+extern struct gendisk lab_disk;
+
+static struct bio *new_bio(void)
+{
+	struct bio *bio = free_bios;
+
+	if (bio)
+		free_bios = bio->bi_next;
+	else
+		bio = malloc(sizeof(*bio));
+	memset(bio, 0, sizeof(*bio));
+	return bio;
+}
+
+static void submit_one(void *ctx)
+{
+	struct lab_load *load = ctx;
+	struct bio *bio;
+
+	if (lab_now >= load->stop_ns)
+		return;
+	bdev.bd_disk = &lab_disk;
+	bio = new_bio();
+	bio->bi_bdev = &bdev;
+	bio->load = load;
+	bio->bi_opf = load->opf;
+	bio->bi_iter.bi_size = load->bytes;
+	bio->bi_iter.bi_sector = lab_random() * 1e9;
+	bio->must_pass = load->must_pass;
+	bio->submitted_ns = lab_now;
+	bio->cpu = lab_cpu;
+	lab_spend(lab_costs.submit);
+	if (!lab_engine_submit(bio, load->grp->engine))
+		lab_device_submit(bio);
+}
+
+static void burst(void *ctx)
+{
+	struct lab_load *load = ctx;
+	s64 period = load->random ? (s64)lab_exponential(load->period_ns) : load->period_ns;
+
+	for (unsigned int i = 0; i < load->depth; i++)
+		submit_one(load);
+	if (lab_now < load->stop_ns)
+		lab_at(lab_now + period, lab_cpu, burst, load);
+}
+
+/**
+ * lab_load_start - begin a load at its time
+ * @load:	the load, which stays
+ */
+void lab_load_start(struct lab_load *load)
+{
+	if (load->period_ns) {
+		lab_at(load->start_ns, max(load->cpu, 0) % lab_nr_cpus, burst, load);
+		return;
+	}
+	for (unsigned int i = 0; i < load->depth; i++)
+		lab_at(load->start_ns + 100 * i,
+		       (load->cpu >= 0 ? load->cpu : (int)i) % lab_nr_cpus, submit_one, load);
+}
+
+static void record(struct lab_group *grp, u64 latency_ns, u32 bytes)
+{
+	if (grp->nr == grp->room) {
+		grp->room = grp->room ? 2 * grp->room : 4096;
+		grp->latency_ns = realloc(grp->latency_ns, grp->room * sizeof(u64));
+	}
+	grp->latency_ns[grp->nr++] = latency_ns;
+	grp->ios++;
+	grp->bytes += bytes;
+}
+
+/* The task that sent an I/O waits for so long before the next one. */
+void lab_load_delay(struct bio *bio, s64 ns)
+{
+	bio->delay_ns = ns;
+}
+
+/* An I/O has ended, on the CPU of its task, which does the next one. */
+void lab_load_done(struct bio *bio)
+{
+	struct lab_load *load = bio->load;
+	s64 think = load->random ? (s64)lab_exponential(load->think_ns) : load->think_ns;
+
+	if (lab_measuring && !load->silent)
+		record(load->grp, lab_now - bio->submitted_ns, load->bytes);
+	if (!load->period_ns)
+		lab_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), lab_cpu, submit_one, load);
+	bio->bi_next = free_bios;
+	free_bios = bio;
+}

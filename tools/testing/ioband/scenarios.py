@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab's scenarios: devices at their real speed, who uses them, and what is right.
+
+SCENARIOS is a list of Scenario. What is right is said of one or more times of a scenario; a time is the line "measure".
+"""
+import dataclasses
+
+
+@dataclasses.dataclass
+class Right:
+    """What is right in one time that is measured.
+
+    share: {group: part of all I/Os, 0 to 1}, within `points` hundredths; of bytes if `bytes` is set
+    rate: all I/Os a second, at least this part of those without a gate in that time, or of `of`, I/Os a second
+    least, most: {group: I/Os a second}
+    p50_us, p99_us: {group: us at most}
+    """
+    share: dict = dataclasses.field(default_factory=dict)
+    points: float = 1
+    bytes: bool = False
+    rate: float = 0
+    of: float = 0
+    least: dict = dataclasses.field(default_factory=dict)
+    most: dict = dataclasses.field(default_factory=dict)
+    p50_us: dict = dataclasses.field(default_factory=dict)
+    p99_us: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Scenario:
+    """name: for the command line; title: of the table; text: what sim reads; right: one for each time measured."""
+    name: str
+    title: str
+    text: str
+    right: list
+
+
+FLASH = "device servers servers=64 read_us=100 write_us=100 jitter=.05"
+
+
+def two(device, first, second, times="measure 2 6"):
+    """A scenario of two groups: each is "NAME WEIGHT LOAD...".
+
+    Returns the text.
+    """
+    lines = [device]
+    for group in first, second:
+        name, weight, *_ = group.split()
+        lines.append(f"group {name} {weight}")
+    for group in first, second:
+        name, _, load = group.split(" ", 2)
+        lines.append(f"load {name} {load}")
+    return "\n".join(lines) + "\n" + times + "\n"
+
+
+SCENARIOS = [
+    Scenario("reader-8ms", "weight 800 at QD1 beside 200 at QD64, 32 x 8 ms",
+             two("device servers servers=32 read_us=8000 tags=64", "A 800 depth=1", "B 200 depth=64"),
+             [Right(rate=.97, least={"A": 110}, p99_us={"A": 16000})]),
+    Scenario("reader-flash", "600 at QD1 beside 100 at QD32, 64 x 100 us",
+             two(FLASH, "A 600 depth=1", "B 100 depth=32"), [Right(rate=.97, p99_us={"A": 200})]),
+    Scenario("reader-volume", "200 at QD1 beside 100 at QD256, 256 x 1 ms",
+             two("device servers servers=256 read_us=1000 jitter=.05", "A 200 depth=1", "B 100 depth=256"),
+             [Right(rate=.97, p99_us={"A": 2000})]),
+    Scenario("reader-network", "200 at QD1 beside 100 at QD1000, 1000 x 10 ms",
+             two("device servers servers=1000 read_us=10000 jitter=.05", "A 200 depth=1", "B 100 depth=1000"),
+             [Right(rate=.97, p99_us={"A": 20000})]),
+    Scenario("reader-disk", "600 at QD1 beside 100 at QD32, one at a time, 6.6 ms",
+             two("device servers servers=1 read_us=6600", "A 600 depth=1", "B 100 depth=32", "measure 7 14"),
+             [Right(share={"A": 6 / 7}, rate=.97, p99_us={"A": 2 * 6600 * 7 / 6})]),
+    Scenario("linear-20ms", "100:300 at QD8 each, no tags, 8 x 20 ms",
+             two("device servers servers=8 read_us=20000 tags=0", "A 100 depth=8", "B 300 depth=8", "measure 3 7"),
+             [Right(share={"B": .75}, rate=.99)]),
+    Scenario("linear-2.5ms", "the same, 8 x 2.5 ms",
+             two("device servers servers=8 read_us=2500 tags=0", "A 100 depth=8", "B 300 depth=8"),
+             [Right(share={"B": .75}, rate=.99)]),
+    Scenario("flash", "300:100 at QD64 each, 64 x 100 us", two(FLASH, "A 300 depth=64", "B 100 depth=64"),
+             [Right(share={"A": .75}, rate=.99)]),
+    Scenario("sata", "300:100 at QD16 each, 8 x 80 us",
+             two("device servers servers=8 read_us=80 jitter=.05 tags=32", "A 300 depth=16", "B 100 depth=16"),
+             [Right(share={"A": .75}, rate=.99)]),
+    Scenario("tails", "equal, QD32 beside QD128, 64 x 100 us, 1 % take 50 times as long",
+             two("device servers servers=64 read_us=100 jitter=.3 tail_part=.01 tail_times=50", "A 100 depth=32",
+                 "B 100 depth=128"),
+             # 32 that take 149 us and come back after 7 can be no more than 47.9 % of 429,000
+             [Right(share={"A": .479}, points=2, rate=.97)]),
+    Scenario("sizes", "equal, 8 KiB beside 16 KiB, each 16 ms of one of 16",
+             two("device servers servers=16 read_us=16000 tags=64", "A 100 depth=32 bytes=8192",
+                 "B 100 depth=32 bytes=16384"), [Right(share={"A": .5}, rate=.99)]),
+    Scenario("link", "equal, 4 KiB at QD256 beside 1 MiB at QD32, a link of 1 GB/s, 2 ms",
+             two("device link rtt_us=2000 link_ns_per_byte=1 link_us=1 jitter=.1", "small 100 depth=256",
+                 "large 100 depth=32 bytes=1048576", "measure 4 8"), [Right(least={"small": 63000})]),
+    Scenario("link-slow", "equal, 4 KiB at QD128 beside 256 KiB at QD32, 250 MB/s, 0.7 ms",
+             two("device link rtt_us=700 link_ns_per_byte=4 link_us=1 jitter=.1", "small 100 depth=128",
+                 "large 100 depth=32 bytes=262144", "measure 4 8"), [Right(least={"small": 20000})]),
+    Scenario("hang", "a group's I/Os hang for 30 s; in the first 0.5 s, and later",
+             two(FLASH, "hung 100 depth=256 hangs=1", "healthy 100 depth=256 op=write",
+                 "at 3 device hang=1\nat 33 device hang=0\nmeasure 3 3.5\nmeasure 4 33\nmeasure 34 35"),
+             [Right(least={"healthy": 440000}), Right(least={"healthy": 620000}), Right(share={"hung": .5}, rate=.97)]),
+    Scenario("stall", "the device stands still for 5 s; 0.5 s after, and later",
+             two(FLASH, "reads 100 depth=64", "writes 100 depth=64 op=write",
+                 "at 3 device stall=1\nat 8 device stall=0\nmeasure 8 8.5\nmeasure 9 10"),
+             [Right(share={"reads": .5}, points=2, rate=.97), Right(share={"reads": .5}, rate=.99)]),
+    Scenario("writeback", "a group's reader beside its own 64 MiB of writeback every 3 s, and another group",
+             "device servers servers=1 read_us=100 write_us=100 ns_per_byte=10\n"
+             "group A 100\ngroup B 100\nload B depth=8 bytes=65536\n"
+             "load A op=writeback bytes=1048576 depth=64 period_ms=3000 start=4 silent=1\n"
+             "load A depth=1 think_us=5000 start=4\nmeasure 4 30\n",
+             [Right(p99_us={"A": 60000})]),
+    Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
+             "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
+             "group swapper 1\ngroup victim 10000\ngroup third 100\n"
+             "load swapper op=write depth=512 must_pass=1 start=2\nload victim depth=64\nload third depth=64\n"
+             "measure 3 5\n", [Right(most={"swapper": 6400}, least={"victim": 480000}, rate=.97)]),
+    Scenario("sparse", "weight 10000, an I/O every 50 ms, beside 100 at QD128, 16 x 1 ms",
+             two("device servers servers=16 read_us=1000 jitter=.1", "sparse 10000 period_ms=50 random=1 start=1",
+                 "batch 100 depth=128", "measure 5 25"), [Right(rate=.99, p50_us={"sparse": 2000})]),
+    Scenario("credits", "volume of 16000 IOPS that falls to 300: 600 at QD1 beside 100 at QD32",
+             "device token read_us=700 jitter=.1 burst_iops=16000 base_iops=300 credits=320000\n"
+             "group A 600\ngroup B 100\ngroup reader 600\nload A depth=32 stop=25\nload B depth=32\n"
+             "load reader start=30\nmeasure 5 10\nmeasure 40 60\n",
+             [Right(share={"A": 6 / 7}, rate=.99), Right(share={"reader": 6 / 7}, points=4, rate=.97)]),
+    Scenario("many", "equal, QD3000 each, 4096 x 10 ms",
+             two("device servers servers=4096 read_us=10000 jitter=.05", "A 100 depth=3000", "B 100 depth=3000",
+                 "measure 2 4"), [Right(share={"A": .5}, rate=.99)]),
+    Scenario("disk-few", "300:100 at QD8 each, a disk of 7200 rpm with NCQ",
+             two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 300 depth=8", "B 100 depth=8",
+                 "measure 10 60"), [Right(share={"A": .75}, points=2, rate=.92)]),
+    Scenario("disk-many", "equal, QD32 beside QD128, the same disk",
+             two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 100 depth=32", "B 100 depth=128",
+                 "measure 10 60"), [Right(share={"A": .5}, points=2, rate=.97)]),
+    Scenario("raid", "300:100 at QD64 each, 8 such disks",
+             two("device servers disks=8 servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 300 depth=64",
+                 "B 100 depth=64", "measure 10 60"), [Right(share={"A": .75}, points=2, rate=.92)]),
+    Scenario("tree", "A 200 of b at QD2 and c at QD32, beside D 100 at QD32, 16 x 16 ms",
+             "device servers servers=16 read_us=16000 tags=64\n"
+             "group A 200\ngroup b 100 A\ngroup c 100 A\ngroup D 100\n"
+             "load b depth=2\nload c depth=32\nload D depth=32\nmeasure 2 10\n",
+             [Right(share={"b": .125, "c": .542, "D": .333}, rate=.99)]),
+    Scenario("light", "100:1 below a group of weight 1",
+             "device servers servers=1 read_us=10\ngroup a 1\ngroup b 100 a\ngroup c 1 a\n"
+             "load b depth=8 think_us=1\nload c depth=8 think_us=1\nmeasure 2 6\n",
+             [Right(share={"b": 100 / 101}, rate=.97)]),
+    Scenario("trim", "discards of 1 GiB that take 1 ms beside writes of 2 MiB and reads of 128 KiB",
+             "device servers servers=1 read_us=20 write_us=20 ns_per_byte=2 discard_us=1000\n"
+             "group writes 100\ngroup reads 100\ngroup trim 100\n"
+             "load writes op=write bytes=2097152 depth=4\nload reads bytes=131072 depth=8\n"
+             "load trim op=discard bytes=1073741824 period_ms=20 start=3 stop=12\nmeasure 6 12\nmeasure 14 18\n",
+             [Right(least={"trim": 45}), Right(least={"writes": 100, "reads": 1500})]),
+    Scenario("slower", "300 at QD8 beside 100 at QD64, 32 x 100 us; 10 times slower, and fast again",
+             two("device servers servers=32 read_us=100 jitter=.05", "A 300 depth=8", "B 100 depth=64",
+                 "at 3 device slow=10\nat 6 device slow=1\nmeasure 2 3\nmeasure 4 6\nmeasure 7 9"),
+             [Right(rate=.97, least={"A": 64000}), Right(rate=.97, least={"A": 6400}),
+              Right(rate=.97, least={"A": 64000})]),
+]
