@@ -52,8 +52,9 @@ void lab_engine_tags(unsigned int nr)
 
 void *lab_engine_group(const char *name, int weight, void *parent)
 {
-	struct group *up = parent, *new = calloc(1, sizeof(*new));
+	struct group *up = parent, *new = aligned_alloc(64, sizeof(*new));
 
+	memset(new, 0, sizeof(*new));
 	new->blkcg.cpd = ioband_cpd_alloc(GFP_KERNEL);
 	new->blkg.blkcg = &new->blkcg;
 	new->blkg.parent = up ? &up->blkg : NULL;
@@ -194,7 +195,6 @@ void lab_engine_print(void)
 {
 	const struct ioband_sharer *sh = &dev->share;
 
-	fprintf(stderr, "depth=%u phase=%d bdp=%.2f inflight=%u outstanding=%u%s%s\n",
-		sh->knee.depth, sh->knee.phase, ioband_bdp(sh) / 1024., sh->infl,
-		sh->outstanding, dev->solo ? " solo" : "", dev->open ? " open" : "");
+	fprintf(stderr, "inflight=%u outstanding=%u active=%u%s%s\n", sh->infl, sh->outstanding, sh->nr_active,
+		dev->solo ? " solo" : "", dev->open ? " open" : "");
 }

@@ -49,6 +49,10 @@ typedef u64 u64_stats_t;
 #define static_assert		_Static_assert
 #define container_of(p, type, member) \
 	((type *)((char *)(p) - offsetof(type, member)))
+#define __aligned(n)		__attribute__((aligned(n)))
+#define memset_startat(p, v, member) \
+	memset((char *)(p) + offsetof(__typeof__(*(p)), member), v, \
+	       sizeof(*(p)) - offsetof(__typeof__(*(p)), member))
 #define ____cacheline_aligned_in_smp __attribute__((aligned(64)))
 #define EXPORT_SYMBOL(x)
 
@@ -63,6 +67,7 @@ typedef u64 u64_stats_t;
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min(a, b)		({ __auto_type a_ = (a); __auto_type b_ = (b); a_ < b_ ? a_ : b_; })
 #define max(a, b)		({ __auto_type a_ = (a); __auto_type b_ = (b); a_ > b_ ? a_ : b_; })
+#define min3(a, b, c)		min(min(a, b), c)
 #define max3(a, b, c)		max(max(a, b), c)
 #define min_t(t, a, b)		({ t a_ = (a); t b_ = (b); a_ < b_ ? a_ : b_; })
 #define max_t(t, a, b)		({ t a_ = (a); t b_ = (b); a_ > b_ ? a_ : b_; })

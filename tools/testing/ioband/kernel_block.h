@@ -4,7 +4,8 @@
 
 /* The block layer and cgroups, for kernel.h. */
 
-enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_WRITE_ZEROES = 9 };
+enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_ZONE_APPEND = 7,
+	REQ_OP_WRITE_ZEROES = 9 };
 #define REQ_OP_MASK		0xff
 #define REQ_SYNC		BIT(11)
 #define REQ_META		BIT(12)
@@ -200,7 +201,7 @@ static inline void blkg_put(struct blkcg_gq *blkg)
 #define kfree(p)		free(p)
 
 /* what headers mention, and the engine does not use */
-enum { REQ_OP_ZONE_APPEND = 7, BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
+enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
 enum { PF_IO_WORKER, TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
 struct lab_task { unsigned int flags; };
 #define current			((struct lab_task *)NULL)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the device lab: each scenario without a gate and with an engine, and says what was not right.
 
-usage: lab.py DIRECTORY [--engine ioband|lead] [--seeds N] [NAME...]
+usage: lab.py DIRECTORY [--engine ioband|lead|next] [--seeds N] [NAME...]
 
 DIRECTORY has the programs that make builds. Prints a line for each time that a scenario measures, of the worst of N
 seeds, and then TAP; fails if something was not right. With --report it only reports.
@@ -16,7 +16,7 @@ import sys
 
 from scenarios import SCENARIOS
 
-PROGRAMS = {"ioband": "sim", "lead": "sim-lead"}
+PROGRAMS = {"ioband": "sim", "lead": "sim-lead", "next": "sim-next"}
 LIMIT_S = 600
 
 

@@ -439,6 +439,6 @@ void lab_engine_done(struct bio *bio)
 
 void lab_engine_print(void)
 {
-	fprintf(stderr, "depth %.1f at once %.1f in flight %d stuck %d waiting %d\n", lead_depth.depth,
+	fprintf(stderr, "alone %.1f depth %.1f at once %.1f in flight %d stuck %d waiting %d\n", lead_depth.alone, lead_depth.depth,
 		lead_depth.at_once, inflight, stuck, root->waiting);
 }

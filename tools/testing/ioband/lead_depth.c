@@ -142,8 +142,8 @@ static void follow(const struct sample *s, double ios_a_second)
 	}
 	if (!s->held && !s->lagged)
 		return;
-	if (s->held || s->inflight / ratio > *at_once) {
-		if (s->held && s->inflight > .9 * *at_once)
+	if (s->held || s->inflight > .9 * *at_once) {
+		if (s->inflight > .9 * *at_once)
 			roomy = max(roomy + (1 + MARGIN / 2 - s->ratio) / s->error, 0.0);
 		if (roomy > ROOMY) {
 			*at_once = max(*at_once, s->inflight) * 1.25;
@@ -186,7 +186,7 @@ static void window_end(const struct sample *s, double ios_a_second)
 			probe_deeper(PROBE, s->inflight / 4);
 		break;
 	case PROBE:
-		if (ios_a_second > .98 * peak)
+		if (lead_depth.alone == NO_LIMIT && ios_a_second > .98 * peak)
 			gains_to = s->inflight;
 		if (!s->held && !s->lagged) {
 			phase = OPEN;

@@ -121,7 +121,7 @@ SCENARIOS = [
              "load reader start=30\nmeasure 5 10\nmeasure 40 60\n",
              [Right(share={"A": 6 / 7}, rate=.99), Right(share={"reader": 6 / 7}, points=4, rate=.97)]),
     Scenario("many", "equal, QD3000 each, 4096 x 10 ms",
-             two("device servers servers=4096 read_us=10000 jitter=.05", "A 100 depth=3000", "B 100 depth=3000",
+             two("device servers servers=4096 read_us=10000 jitter=.05 tags=8192", "A 100 depth=3000", "B 100 depth=3000",
                  "measure 2 4"), [Right(share={"A": .5}, rate=.99)]),
     Scenario("disk-few", "300:100 at QD8 each, a disk of 7200 rpm with NCQ",
              two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 300 depth=8", "B 100 depth=8",

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios that need not wait for their share, and pass without dev->lock.
+ *
+ * A gate can do nothing for a device that takes all that it is given, or for a group
+ * that is alone.  What passes then is only counted, per CPU:
+ *
+ *  solo	All I/O for a while was of one group.  It passes until another one comes.
+ *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
+ *		all pass.  Every 16th on a CPU looks whether there is still room, or
+ *		sooner if the CPU has used up its part of what there was.  The gate
+ *		closes when there is none, and now and then to see what the device is
+ *		like.
+ *
+ * The gate counts in what passed and is still in flight, until that has drained: I9.
+ */
+#include <linux/cpumask.h>
+#include <linux/ktime.h>
+#include <linux/percpu.h>
+
+#include "ioband.h"
+
+/* A group is alone once all I/O for this long was its own. */
+#define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
+/* The gate opens once nobody waited for this long ... */
+#define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
+/* ... and closes when somebody looks after this. */
+#define IOBAND_OPEN_NS		NSEC_PER_SEC
+/* One in so many looks. */
+#define IOBAND_LOOK		16
+
+/*
+ * I9: the flag first, then the sum.  Who saw the gate open before and is not in that
+ * yet is missed: one on each CPU at most, which makes the device that much too full.
+ */
+static void ioband_drain_passed(struct ioband_dev *dev, s64 now)
+{
+	WRITE_ONCE(dev->draining, true);
+	dev->share.waited = now;
+	dev->share.closed = now;
+}
+
+/**
+ * ioband_passed_sum - bios in flight that passed
+ * @dev:	the device
+ *
+ * Return: about how many.
+ */
+unsigned int ioband_passed_sum(struct ioband_dev *dev)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(dev->passed, cpu)->infl);
+	return max(sum, 0L);
+}
+
+/**
+ * ioband_uncounted - bios in flight that passed without the gate's knowledge
+ * @dev:	the device
+ *
+ * Context: dev->lock held.
+ * Return: how many, 0 once all that there were have completed.
+ */
+unsigned int ioband_uncounted(struct ioband_dev *dev)
+{
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int sum;
+
+	if (!dev->draining)
+		return 0;
+	smp_mb();	/* with ioband_passed_done(), I9 */
+	sum = ioband_passed_sum(dev);
+	if (sum)
+		return sum;
+	WRITE_ONCE(dev->draining, false);
+	/* what was begun to be measured before knows nothing of them */
+	ioband_window_start(&sh->depth.window);
+	return 0;
+}
+
+/* The last of those that passed, perhaps: somebody waits for that. */
+static noinline void ioband_drained(struct ioband_dev *dev)
+{
+	guard(spinlock_irqsave)(&dev->lock);
+	if (!dev->dead)
+		ioband_share_go(dev, NULL, ktime_get_ns());
+}
+
+/**
+ * ioband_passed_done - a bio that passed is not in flight any more
+ * @dev:	the device that it passed to
+ *
+ * Context: any.
+ */
+void ioband_passed_done(struct ioband_dev *dev)
+{
+	this_cpu_dec(dev->passed->infl);
+	smp_mb();	/* with ioband_uncounted(), I9 */
+	if (unlikely(READ_ONCE(dev->draining)))
+		ioband_drained(dev);
+}
+
+/* All it takes is to know that it is there, I7. */
+static __always_inline void ioband_pass(struct ioband_dev *dev, struct bio *bio)
+{
+	this_cpu_inc(dev->passed->infl);
+	bio->bi_iocost_cost = (uintptr_t)dev | IOBAND_CARRY_PASSED;
+}
+
+/* May the next bio on this CPU pass without a look?  Preemption is off. */
+static __always_inline bool ioband_passes(struct ioband_dev *dev,
+					  struct ioband_grp *grp)
+{
+	struct ioband_passed *passed;
+
+	if (likely(READ_ONCE(dev->solo) == grp))
+		return true;
+	if (!READ_ONCE(dev->open))
+		return false;
+	passed = this_cpu_ptr(dev->passed);
+	return READ_ONCE(passed->infl) < READ_ONCE(passed->most) &&
+	       ++passed->nr < IOBAND_LOOK;
+}
+
+/* Alone for long enough? */
+static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	/* the first of all is alone at once */
+	if (sh->latest != grp && sh->latest)
+		sh->alone_since = now;
+	sh->latest = grp;
+	if (dev->solo && dev->solo != grp) {
+		WRITE_ONCE(dev->solo, NULL);
+		ioband_drain_passed(dev, now);
+	} else if (!dev->solo && !dev->open && !grp->offline &&
+		   sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
+		   now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(dev)) {
+		/* of whom was alone before, nothing is in flight any more */
+		WRITE_ONCE(dev->solo, grp);
+	}
+}
+
+/* A CPU may have its part of the room there is before it looks again. */
+static void ioband_grant(struct ioband_passed *passed, unsigned int room)
+{
+	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
+		   max(room / num_online_cpus(), 1U));
+}
+
+/* Has the device more than it was given?  Then nobody has to wait for anybody. */
+static void ioband_try_open(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	int cpu;
+
+	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
+	    ioband_uncounted(dev))
+		return;
+	for_each_possible_cpu(cpu)
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), sh->depth.depth);
+	sh->open_since = now;
+	sh->nr_opened++;
+	WRITE_ONCE(dev->open, true);
+}
+
+/* The gate is open.  May it stay so? */
+static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int infl = sh->infl + ioband_passed_sum(dev);
+
+	if (now - sh->open_since < IOBAND_OPEN_NS && infl < sh->depth.depth) {
+		ioband_grant(this_cpu_ptr(dev->passed), sh->depth.depth - infl);
+		return true;
+	}
+	WRITE_ONCE(dev->open, false);
+	ioband_drain_passed(dev, now);
+	/* only some have looked: who was the latest says nothing */
+	sh->alone_since = now;
+	return false;
+}
+
+/* Who looks stands for all that passed on this CPU since somebody did. */
+static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	struct ioband_passed *passed = this_cpu_ptr(grp->dev->passed);
+	u64 cost = ioband_bio_cost(&grp->dev->share, bio);
+
+	ioband_used(grp, max(passed->nr, 1U) * cost, now);
+	passed->nr = 0;
+}
+
+/**
+ * ioband_bypass - does a bio pass all the same, now that somebody looks?
+ * @grp:	its group
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: true if it needs nothing else of the gate.
+ */
+bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	struct ioband_dev *dev = grp->dev;
+
+	lockdep_assert_held(&dev->lock);
+	ioband_try_solo(dev, grp, now);
+	if (!dev->open) {
+		ioband_try_open(dev, now);
+		return false;
+	}
+	if (!ioband_stays_open(dev, now))
+		return false;
+	ioband_sample(grp, bio, now);
+	ioband_pass(dev, bio);
+	return true;
+}
+
+/**
+ * ioband_share - pass a bio through the share gate of its device
+ * @bio:	a bio that its caps let go
+ *
+ * Context: as ioband_bio().
+ * Return: true if it is kept, and submitted later.
+ */
+bool ioband_share(struct bio *bio)
+{
+	struct ioband_grp *grp;
+	struct ioband_dev *dev;
+
+	/* the rest of a split: its first part waited for both */
+	if (ioband_is_carried(bio) || !bio_sectors(bio))
+		return false;
+	/* an RCU read side: see ioband_is_ready() */
+	preempt_disable();
+	grp = blkg_to_grp(bio->bi_blkg);
+	if (unlikely(!grp || !ioband_is_ready(grp))) {
+		preempt_enable();
+		ioband_want(bio->bi_bdev->bd_disk);
+		return false;
+	}
+	dev = grp->dev;
+	/* zone writes must stay in order: no shares there yet */
+	if (unlikely(dev->lanes)) {
+		preempt_enable();
+		return false;
+	}
+	if (likely(ioband_passes(dev, grp))) {
+		ioband_pass(dev, bio);
+		preempt_enable();
+		return false;
+	}
+	preempt_enable();
+	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
+}
+
+/**
+ * ioband_bypass_init - nobody passes a device yet
+ * @dev:	the device
+ * @now:	ns
+ */
+void ioband_bypass_init(struct ioband_dev *dev, s64 now)
+{
+	dev->share.alone_since = now - 2 * IOBAND_SOLO_NS;
+	dev->share.waited = now;
+}
+
+/**
+ * ioband_bypass_removed - a group goes offline
+ * @grp:	the group
+ *
+ * Context: dev->lock held.
+ */
+void ioband_bypass_removed(struct ioband_grp *grp)
+{
+	struct ioband_dev *dev = grp->dev;
+
+	/* the next to come is not the first of all, and may not be alone */
+	if (dev->share.latest == grp) {
+		dev->share.latest = NULL;
+		dev->share.alone_since = ktime_get_ns();
+	}
+	if (dev->solo != grp)
+		return;
+	WRITE_ONCE(dev->solo, NULL);
+	ioband_drain_passed(dev, ktime_get_ns());
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/block/DISK/ioband/: what is inside.
+ */
+#include <linux/blkdev.h>
+#include <linux/debugfs.h>
+#include <linux/ktime.h>
+#include <linux/seq_file.h>
+#include <linux/string_choices.h>
+
+#include "ioband.h"
+
+static void ioband_show_bucket(struct seq_file *sf, struct ioband_rule *rule,
+			       enum ioband_unit unit, s64 now)
+{
+	struct ioband_bucket *b = &rule->bucket[unit];
+
+	if (!b->rate.per_sec)
+		return;
+	seq_printf(sf, " %s=%llu burst_ns=%lld batch=%llu ahead_ns=%lld",
+		   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
+		   b->rate.burst, b->rate.batch,
+		   (s64)atomic64_read(&b->tat) - now);
+}
+
+static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
+			    s64 now)
+{
+	static const char * const states[] = { "idle", "ready", "timed" };
+	struct ioband_dir *dir = &grp->dir[rw];
+	struct ioband_rule *rule = ioband_gate_rule(dir);
+
+	if (!rule && !dir->nr_throttled)
+		return;
+	seq_printf(sf, " %s: held=%u nr_throttled=%llu nr_owed=%llu", str_write_read(rw),
+		   dir->held, dir->nr_throttled, dir->nr_owed);
+	if (!rule)
+		return;
+	seq_printf(sf, " gate=%s", states[dir->gate.state]);
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		ioband_show_bucket(sf, rule, unit, now);
+}
+
+static void ioband_show_share(struct seq_file *sf, struct ioband_grp *grp)
+{
+	static const char * const where[] = { "away", "queued", "flying", "awaited" };
+	struct ioband_share *g = &grp->share;
+	u64 asked, got;
+
+	if (!g->last_done && !g->used.second && g->where == IOBAND_AWAY)
+		return;
+	ioband_share_parts(grp, &asked, &got);
+	seq_printf(sf, " share: weight=%u share_ppm=%llu got_ppm=%llu %s inflight=%u share_waits=%llu share_wait_ns=%lld think_ns=%lld",
+		   g->weight, asked, got, where[g->where], g->infl,
+		   g->nr_waited, g->waited_ns, g->think);
+	if (g->where != IOBAND_AWAY)
+		seq_printf(sf, " behind_ns=%lld",
+			   (s64)(grp->dev->share.vtime - g->tag) >> 8);
+}
+
+static bool ioband_worth_showing(struct ioband_grp *grp)
+{
+	lockdep_assert_held(&grp->dev->lock);
+	for (int rw = READ; rw <= WRITE; rw++)
+		if (rcu_access_pointer(grp->dir[rw].rule) ||
+		    grp->dir[rw].nr_throttled)
+			return true;
+	return grp->share.last_done || grp->share.used.second;
+}
+
+/* One line a group that has limits or has waited, removed ones included. */
+static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
+{
+	struct ioband_grp *grp = blkg_to_grp(blkg);
+
+	/* a queue may have groups of its last disk */
+	if (!grp || grp->dev != blkg->q->ioband)
+		return;
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	if (!ioband_worth_showing(grp))
+		return;
+	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
+		   grp->offline ? " removed" : "");
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_show_dir(sf, grp, rw, ktime_get_ns());
+	ioband_show_share(sf, grp);
+	seq_putc(sf, '\n');
+}
+
+static int ioband_groups_show(struct seq_file *sf, void *v)
+{
+	struct request_queue *q = sf->private;
+	struct blkcg_gq *blkg;
+
+	/* groups are freed, and leave the list, under blkcg_mutex */
+	guard(mutex)(&q->blkcg_mutex);
+	spin_lock_irq(&q->queue_lock);
+	list_for_each_entry(blkg, &q->blkg_list, q_node) {
+		if (seq_has_overflowed(sf))
+			break;
+		ioband_show_grp(sf, blkg);
+		/* there may be thousands */
+		spin_unlock_irq(&q->queue_lock);
+		cond_resched();
+		spin_lock_irq(&q->queue_lock);
+	}
+	spin_unlock_irq(&q->queue_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ioband_groups);
+
+/* How the device is shared, and what has been learned of it. */
+static int ioband_share_show(struct seq_file *sf, void *v)
+{
+	static const char * const phases[] = {
+		"open", "probe", "settled", "dip",
+	};
+	struct request_queue *q = sf->private;
+	/* the device goes after its debugfs directory */
+	struct ioband_dev *dev = q->ioband;
+	struct ioband_sharer *sh = &dev->share;
+
+	guard(spinlock_irq)(&dev->lock);
+	seq_printf(sf, "depth=%u %s ahead=%u at_once=%llu.%03llu inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld lag_ns=%lld stuck=%u\n",
+		   min(sh->depth.depth, sh->depth.ceiling), phases[sh->depth.phase], sh->ahead,
+		   sh->depth.at_once >> 10, (sh->depth.at_once & 1023) * 1000 >> 10, sh->infl,
+		   sh->outstanding, ioband_passed_sum(dev), sh->nr_active,
+		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened,
+		   sh->gap, sh->lag, sh->stuck);
+	for (int size = 0; size < 2 * IOBAND_WINDOW_SIZES; size++) {
+		u32 bytes = sh->bytes[size] >> 8;
+		bool write = size >= IOBAND_WINDOW_SIZES;
+
+		if (bytes)
+			seq_printf(sf, "%s bytes=%u cost_ns=%llu idle_ns=%llu\n", str_write_read(write),
+				   bytes, ioband_cost_of(&sh->cost, write, bytes) >> 8,
+				   sh->depth.window.class[size].idle_ns);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ioband_share);
+
+/**
+ * ioband_debugfs_register - show a device's groups in debugfs
+ * @disk:	the disk
+ *
+ * Goes with the queue's directory.
+ *
+ * Context: may sleep; no lock of the queue held.
+ */
+void ioband_debugfs_register(struct gendisk *disk)
+{
+	struct request_queue *q = disk->queue;
+	unsigned int memflags = blk_debugfs_lock(q);
+
+	if (q->debugfs_dir) {
+		struct dentry *dir = debugfs_create_dir("ioband", q->debugfs_dir);
+
+		debugfs_create_file("groups", 0400, dir, q, &ioband_groups_fops);
+		debugfs_create_file("share", 0400, dir, q, &ioband_share_fops);
+	}
+	blk_debugfs_unlock(q, memflags);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_DEPTH_H
+#define IOBAND_DEPTH_H
+
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/types.h>
+
+#include "window.h"
+
+/*
+ * How many I/Os a device does at once: by Little's law the number in flight, divided by how
+ * many times longer I/Os take than on an idle device.
+ *
+ *  OPEN	Nothing is known.  All I/Os go, until a group lags behind others.
+ *  PROBE	A quarter of what is in flight may be, then a quarter of that, until I/Os
+ *		take no less time: that is how long they take on an idle device.
+ *  SETTLED	The number is followed with each window.
+ *  DIP		Now and then, or when the number has changed much, a window with half of it
+ *		shows again how long I/Os take on an idle device.
+ *
+ * The number need not be exact.  If it is too low, only groups that lead others wait for it;
+ * if it is too high by less than what waits, as many wait as have to.
+ *
+ * Example: 64 I/Os at once of 100 us each, and 128 in flight take 200 us.  With 32, and with 8,
+ * they take 100 us.  So 128 / (200 / 100) = 64 are done at once.
+ *
+ * Nothing here reads a clock or takes a lock.
+ */
+
+/* In flight beyond what a device does at once, 1 / 1024. */
+#define IOBAND_DEPTH_MARGIN	20
+/* Of errors: more would take no longer, and that is no chance. */
+#define IOBAND_DEPTH_ROOMY	6
+/* Between two dips: so long, and so many I/Os for each that is done at once. */
+#define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
+#define IOBAND_DIP_IOS		3000
+/* Below this a device does one I/O at a time, 1 / 1024. */
+#define IOBAND_SERIAL		1536
+#define IOBAND_DEPTH_MAX	1048576
+
+enum ioband_phase {
+	IOBAND_OPEN,
+	IOBAND_PROBE,
+	IOBAND_SETTLED,
+	IOBAND_DIP,
+};
+
+/**
+ * struct ioband_depth - what is known of how many I/Os a device does at once
+ * @depth:	I/Os in flight at most while a group that leads wants to send another one
+ * @alone:	I/Os in flight at most of a group that nobody else is here beside
+ * @ceiling:	I/Os in flight at most whoever wants to send one: while a window measures
+ * @at_once:	I/Os that the device does at once, 1 / 1024
+ *
+ * See ioband_depth_init().
+ */
+struct ioband_depth {
+	unsigned int		depth;
+	unsigned int		alone;
+	unsigned int		ceiling;
+	u64			at_once;
+
+	/* private */
+	enum ioband_phase	phase;
+	struct ioband_window	window;
+	u64			open_inflight;	/* 1 / 1024: of the last window of OPEN ... */
+	u64			open_ratio;	/* ... and how long its I/Os took */
+	u64			peak;		/* ns per I/O then, << 8 */
+	unsigned int		gains_to;	/* in flight: the rate grows up to there */
+	u64			at_dip;		/* at_once of the last dip */
+	u64			faster;		/* I/Os take less time since, 1 / 1024 */
+	u64			roomy;		/* evidence, 1 / 1024 of an error */
+	unsigned int		turn;		/* windows since there was room */
+	s64			dip_at_ns;
+	u64			last_ratio;	/* of the last window */
+};
+
+static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
+{
+	return d->phase == IOBAND_SETTLED || d->phase == IOBAND_DIP;
+}
+
+/**
+ * ioband_depth_is_idle - do I/Os take hardly longer than on an idle device?
+ * @d:		its depth
+ *
+ * Return: by the last window; false if that is not known.
+ */
+static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
+{
+	return d->phase == IOBAND_SETTLED && d->last_ratio < 1280;
+}
+
+static inline unsigned int ioband_depth_round(u64 ios)
+{
+	return clamp(ios >> 10, 1ULL, (u64)IOBAND_DEPTH_MAX);
+}
+
+/*
+ * Every so many windows a few more are let go, to see whether the device does more by now.
+ * Seldom where that makes others wait for long.
+ */
+static inline unsigned int ioband_depth_extra(const struct ioband_depth *d)
+{
+	unsigned int period = d->at_once < IOBAND_SERIAL ? 64 : 8;
+
+	return d->turn % period ? 0 : 1 + (d->at_once >> 14);
+}
+
+/*
+ * A group that is alone may have more in flight, but not what others would wait for behind it:
+ * half more than the device does at once, or as many as the rate grows up to, as that of a
+ * disk that chooses among them.
+ */
+static inline void ioband_depth_set(struct ioband_depth *d)
+{
+	d->at_once = clamp(d->at_once, 1024ULL, (u64)IOBAND_DEPTH_MAX << 10);
+	d->depth = ioband_depth_round(d->at_once + (d->at_once * IOBAND_DEPTH_MARGIN >> 10)) +
+		   ioband_depth_extra(d);
+	d->alone = max(ioband_depth_round(d->at_once + d->at_once / 2), d->gains_to);
+}
+
+/**
+ * ioband_depth_init - nothing is known of a device
+ * @d:		its depth
+ */
+static inline void ioband_depth_init(struct ioband_depth *d)
+{
+	*d = (struct ioband_depth){
+		.depth = IOBAND_DEPTH_MAX, .alone = IOBAND_DEPTH_MAX, .ceiling = IOBAND_DEPTH_MAX,
+		.at_once = 1024,
+	};
+}
+
+static inline void ioband_depth_settle(struct ioband_depth *d, u64 at_once, s64 now)
+{
+	d->phase = IOBAND_SETTLED;
+	d->turn = 1;
+	d->ceiling = IOBAND_DEPTH_MAX;
+	d->at_once = at_once;
+	ioband_depth_set(d);
+	d->at_dip = d->at_once;
+	d->faster = 1024;
+	d->dip_at_ns = now;
+}
+
+static inline void ioband_depth_measure(struct ioband_depth *d, enum ioband_phase phase,
+					u64 ceiling)
+{
+	d->phase = phase;
+	d->ceiling = ioband_depth_round(ceiling);
+}
+
+/* Do I/Os take less time than it was thought that they do on an idle device?  Look further down. */
+static inline bool ioband_depth_further(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	if (s->ratio >= 922)
+		return false;
+	ioband_window_idle(&d->window, s->ratio);
+	d->open_ratio = div64_u64(d->open_ratio << 10, max(s->ratio, 1ULL));
+	if (d->ceiling <= 1)
+		return false;
+	ioband_depth_measure(d, IOBAND_PROBE, (u64)d->ceiling << 8);
+	return true;
+}
+
+static inline u64 ioband_depth_little(const struct ioband_depth *d)
+{
+	return div64_u64(d->open_inflight << 10, max(d->open_ratio, 1ULL));
+}
+
+static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	ioband_window_idle(&d->window, s->ratio);
+	d->open_inflight = s->inflight;
+	d->open_ratio = 1024;
+	d->peak = s->per;
+	d->gains_to = ioband_depth_round(s->inflight);
+	if (s->led ? s->inflight >= 1536 : s->inflight >= 8 << 10)
+		ioband_depth_measure(d, IOBAND_PROBE, s->inflight / 4);
+}
+
+static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	/* within 2 % of the best */
+	if (d->alone == IOBAND_DEPTH_MAX && 98 * s->per < 100 * d->peak)
+		d->gains_to = ioband_depth_round(s->inflight);
+	if (!s->held && !s->led) {
+		d->phase = IOBAND_OPEN;
+		d->ceiling = IOBAND_DEPTH_MAX;
+	} else if (!ioband_depth_further(d, s)) {
+		ioband_depth_settle(d, ioband_depth_little(d), now);
+	}
+}
+
+/* The less sure a window is, the less it counts: 1 / 1024. */
+static inline u64 ioband_depth_gain(const struct ioband_sample *s)
+{
+	return clamp(div_u64(256 * 420, s->err * s->err), 16ULL, 256ULL);
+}
+
+static inline void ioband_depth_track(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
+	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio;
+	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
+
+	/* more than it does at once, and it takes no longer?  Half an error is for chance. */
+	if (longer)
+		d->roomy = 0;
+	else if (s->inflight > d->at_once + d->at_once / 256)
+		d->roomy = max((s64)d->roomy + div_s64(room * 1024, s->err) - 512, 0LL);
+	if (d->roomy > IOBAND_DEPTH_ROOMY << 10) {
+		d->at_once = max(d->at_once, s->inflight);
+		d->at_once += d->at_once / 4;
+		d->roomy = 0;
+		d->turn = 0;
+	} else if (seen > d->at_once || longer) {
+		/* with fewer in flight than that, all that is known is that it does as many */
+		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;
+	}
+}
+
+static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	u64 period_ns;
+
+	if (s->ratio + 2 * s->err < 1024) {
+		/* by about the fourth root */
+		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
+		d->faster = d->faster * (3 * 1024 + s->ratio) >> 12;
+	}
+	if (!s->held && !s->led && s->inflight <= d->at_once)
+		return;
+	d->turn++;
+	ioband_depth_track(d, s);
+	ioband_depth_set(d);
+	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, d->at_once, 18);
+	if (10 * d->at_once < 7 * d->at_dip || d->faster < 922 ||
+	    now - d->dip_at_ns > max(IOBAND_DIP_NS, (s64)period_ns)) {
+		d->open_inflight = d->at_once;
+		d->open_ratio = 1024;
+		ioband_depth_measure(d, IOBAND_DIP, d->at_once / 2);
+	}
+}
+
+static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	u64 at_once = d->at_once;
+
+	if (ioband_depth_further(d, s))
+		return;
+	if (s->ratio < 922)
+		at_once = ioband_depth_little(d);
+	else if (s->ratio > 1075 && s->ratio > 1024 + 3 * s->err)
+		ioband_window_idle(&d->window, s->ratio);
+	else
+		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
+	ioband_depth_settle(d, at_once, now);
+}
+
+/**
+ * ioband_depth_done - an I/O has completed
+ * @d:		the device's depth
+ * @io:		the I/O
+ * @now:	ns
+ *
+ * Return: true if @d->depth or @d->ceiling may have changed.
+ */
+static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband_io *io, s64 now)
+{
+	struct ioband_sample s;
+
+	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s))
+		return false;
+	d->last_ratio = s.ratio;
+	switch (d->phase) {
+	case IOBAND_OPEN:
+		ioband_depth_opened(d, &s);
+		break;
+	case IOBAND_PROBE:
+		ioband_depth_probed(d, &s, now);
+		break;
+	case IOBAND_SETTLED:
+		ioband_depth_follow(d, &s, now);
+		break;
+	case IOBAND_DIP:
+		ioband_depth_dipped(d, &s, now);
+		break;
+	}
+	ioband_window_start(&d->window);
+	return true;
+}
+
+/**
+ * ioband_ahead - how many I/Os should wait in the device beside those that it does?
+ * @lag:	from the completion of one to the submission of that which it made
+ *		room for, ns
+ * @latency:	from there to its completion, the lag included, ns
+ * @depth:	I/Os in flight
+ *
+ * As many as complete meanwhile.  Twice that, since those that go together are
+ * submitted one after the other.
+ *
+ * Return: at most a quarter of @depth, as no weight orders them.
+ */
+static inline unsigned int ioband_ahead(u64 lag, u64 latency, unsigned int depth)
+{
+	return mul_u64_u64_div_u64(2 * min(lag, latency / 8), depth, max(latency, 1ULL));
+}
+
+#endif /* IOBAND_DEPTH_H */

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_H
+#define IOBAND_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/hrtimer.h>
+#include <linux/kref.h>
+#include <linux/rbtree.h>
+#include <linux/sched/signal.h>
+#include <linux/spinlock.h>
+#include <linux/u64_stats_sync.h>
+#include <linux/workqueue.h>
+
+#include "../blk-cgroup.h"
+#include "../blk-cgroup-rwstat.h"
+#include "bio.h"
+#include "ent.h"
+#include "hooks.h"
+#include "reserve.h"
+#include "sharer.h"
+
+/*
+ * The map of ioband.  A bio travels admit.c, decide.c, queue.c, dispatch.c,
+ * complete.c, on a zoned disk lane.c, and pays by reserve.c without dev->lock, by
+ * charge.c with it, or owes by debt.c;
+ * rules come in through files.c and rule.c; policy.c has the essay.
+ *
+ * Lock order, outermost first:
+ *
+ *	q->rq_qos_mutex		serialises rule writes on one device
+ *	q->blkcg_mutex
+ *	q->queue_lock		the blkg tree
+ *	blkcg->lock
+ *	dev->lock		leaf, irqs off: everything that waits, and the gates
+ *
+ * Invariants:
+ *
+ *  I1	A bio is in exactly one place: with its submitter, in a lane, in one
+ *	group's fifo, in one released list, or below us.  All moves between ours are
+ *	under dev->lock.
+ *  I2	A bio in a fifo or a released list keeps its reference on its blkg, and
+ *	that one on its parents: every group that a waiting bio can meet exists.
+ *  I3	No limit and no weight holds anything on a device once dev->dead is set.  A disk
+ *	that goes away is marked first; then ioband_let_go() sets dev->dead if dev->ready
+ *	is set.  Who activates a device sets dev->ready and then looks for the
+ *	mark.  Both look at and set dev->ready under queue_lock.
+ *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
+ *	over by exchanging it for IOBAND_TIME_MOVED, so that whoever still sees the
+ *	old rule cannot charge it, and asks again under dev->lock.
+ *  I5	A non-empty fifo has its source in the ready tree of its gate; a gate with
+ *	something ready is in the ready tree of the gate above if its own limits
+ *	let the head go now, else in dev->timed, keyed by when they will.
+ *  I6	What a bio pays, it pays at all its gates or at none.
+ *  I7-I9 are in sharer.h.
+ *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead
+ *	past all limits on the way to the root, and held bios of dir wait at those.  A
+ *	limit that comes or goes changes dev->gen only; each group finds its gates
+ *	anew when it next has a bio to admit or to release.
+ *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
+ *	is in a fifo or a released list.  The others wait in the lane in the order
+ *	in which they were submitted.  The rest of a split is not held: it follows its
+ *	first part, which is being submitted, and is owed.  This holds for a dead device,
+ *	too.
+ *  I12	What is in reserve has been charged to its TAT, and is no more than
+ *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
+ *	reserve there, but for what CPUs were buying when the first began to wait;
+ *	a bio that finds that goes before those who wait.
+ */
+
+struct ioband_dev;
+
+/* What one hold of dev->lock does at most. */
+#define IOBAND_QUANTUM		64
+/*
+ * A cgroup further down than this can have no limits: a bio meets each one on its way,
+ * and others wait for dev->lock meanwhile.
+ */
+#define IOBAND_MAX_LEVEL	64
+
+/* per group, device and direction */
+struct ioband_dir {
+	struct ioband_grp	*grp;	/* whose dir[] we are in */
+
+	/* What every bio reads; changes under dev->lock. */
+	struct ioband_rule __rcu *rule;
+	struct ioband_dir	*lim;	/* the nearest gate: us or above */
+	struct ioband_dir	*up;	/* if we are a gate: the next one above us */
+	unsigned int		gen;	/* of dev->gen that lim is of: I10 */
+
+	/* what waits: dev->lock */
+	struct ioband_ent	gate;
+	struct ioband_ent	source;
+	struct bio_list		fifo;
+	struct list_head	active;	/* in dev->active[] while bios are held */
+	unsigned int		held;	/* bios in it */
+	s64			held_since;
+	s64			held_ns;	/* total, of earlier times */
+	u64			nr_throttled;	/* bios ever held */
+	u64			nr_owed;	/* bios that passed as a debt */
+	u64			owed_turn;	/* their bytes that have taken no turn yet */
+	s64			owed_ns;	/* the most that one of them added to the debt */
+	s64			owed_end_ns;	/* when that debt ends */
+	s64			slot_ns;	/* when the next task that has repaid goes on */
+
+	/* what the bio being dispatched pays here: dev->lock */
+	struct {
+		s64		cost;
+		u64		rem;
+	} bill[IOBAND_NR_UNITS];
+
+	/* as written by the user, U64_MAX for none: queue_lock */
+	u64			limit[IOBAND_NR_UNITS];
+};
+
+/* per CPU and group: the v1 statistics, by ioband_stat_kind() */
+#define IOBAND_STAT_KINDS	6
+
+struct ioband_stat {
+	struct u64_stats_sync	sync;
+	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
+};
+
+/* per group and device */
+struct ioband_grp {
+	struct blkg_policy_data	pd;	/* first */
+	struct ioband_dev	*dev;	/* set before anybody finds us */
+	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
+	bool			offline;	/* dev->lock: the cgroup is removed */
+	struct ioband_dir	dir[2];	/* READ, WRITE */
+
+	/* of dirty pages, see writeback.c: dev->lock to write */
+	unsigned int		limits_nr;	/* times that limits of writes began */
+	unsigned int		io_bytes;	/* average length of a write of them */
+	s64			owed_at_ns;	/* when one last passed unpaid */
+	struct ioband_share	share;
+} __aligned(IOBAND_CARRY_MASK + 1);
+
+/* per device, direction and some CPUs: bios on their way out */
+struct ioband_out {
+	struct ioband_dev	*dev;
+	struct bio_list		bios;	/* dev->lock */
+	struct work_struct	work;
+};
+
+/* per zoned device: writes that wait for those before them, I11; dev->lock */
+struct ioband_lane {
+	struct bio_list		bios;
+	struct bio		*first;	/* in a fifo or on its way out; NULL for none */
+};
+
+/* per CPU and device: bios that passed the share gate without its lock */
+struct ioband_passed {
+	long			infl;	/* those that came here less those that ended here */
+	long			most;	/* of infl before it looks: dev->lock */
+	unsigned int		nr;	/* passed since it looked: this CPU */
+};
+
+/* per device that has or had a rule */
+struct ioband_dev {
+	/* read by all, change under the lock */
+	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
+	unsigned int		lanes_busy;	/* lanes that are */
+	bool			ready;	/* all its groups are there */
+
+	struct gendisk		*disk;
+	struct request_queue	*q;
+	/* our own: a rescuer must not wait for a device above or below */
+	struct workqueue_struct	*wq;
+	struct ioband_out	*out;	/* see ioband_out_of() */
+	struct ioband_lane	*lanes;	/* NULL if it is not zoned */
+
+	struct kref		ref;	/* one is the disk's, one each group's */
+
+	/* who need not wait, see bypass.c: read by all, changes under the lock */
+	struct ioband_grp	*solo;	/* alone for a while: passes */
+	bool			open;	/* all pass */
+	bool			draining;	/* see ioband_uncounted() */
+	struct ioband_passed __percpu *passed;
+
+	/* of what follows, and of what waits */
+	spinlock_t		lock ____cacheline_aligned_in_smp;
+	bool			dead;
+	struct rb_root_cached	timed;	/* gates by time */
+	struct ioband_ent	top[2];
+	struct list_head	active[2];	/* dirs with a non-empty fifo */
+	s64			changed;	/* when a limit last did: nobody was due before */
+	s64			armed;	/* when the timer fires, else S64_MAX */
+	s64			slack_ns;	/* that it is set late */
+	struct hrtimer		timer;
+	struct work_struct	work;
+	struct ioband_sharer	share;
+};
+
+/* how to read "MAJOR:MINOR BODY", and what to do then */
+struct ioband_line {
+	int	(*parse)(struct ioband_line *line, char *body);
+	void	(*apply)(struct ioband_line *line, struct ioband_grp *grp);
+	bool	wants;	/* set by parse: more than who never had a rule has */
+};
+
+extern struct blkcg_policy blkcg_policy_ioband;
+
+static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct ioband_grp, pd) : NULL;
+}
+
+static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
+{
+	return pd_to_grp(blkg_to_pd(blkg, &blkcg_policy_ioband));
+}
+
+/* of sharer->queued */
+static inline struct ioband_grp *node_to_grp(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct ioband_grp, share.node);
+}
+
+/*
+ * A device that is not ready may still fail to become so, and take its groups with
+ * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.
+ */
+static inline bool ioband_is_ready(const struct ioband_grp *grp)
+{
+	return READ_ONCE(grp->dev->ready);
+}
+
+/* Is there any weight that concerns this device? */
+static inline bool ioband_has_weights(const struct ioband_dev *dev)
+{
+	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
+}
+
+/* dev->lock held */
+static inline void ioband_used(struct ioband_grp *grp, u64 cost, s64 now)
+{
+	ioband_use(&grp->dev->share.used, ioband_second(now), cost);
+	ioband_use(&grp->share.used, ioband_second(now), cost);
+}
+
+/*
+ * The group whose limits bind this one too: on the default hierarchy its parent
+ * if that has our data yet, on v1 none.
+ */
+static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
+{
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return NULL;
+	return blkg_to_grp(pd_to_blkg(&grp->pd)->parent);
+}
+
+/*
+ * How late a held bio may leave where timers end at ticks, as with highres=off: a tick, and
+ * one more until whoever is woken has run.  A group has so much more of a burst there, or
+ * I/O after I/O would lose what the ticks take.
+ */
+static inline s64 ioband_ticks_ns(void)
+{
+	return hrtimer_resolution >= IOBAND_LATE_NS ? 2 * (s64)hrtimer_resolution : 0;
+}
+
+/*
+ * The state in which a task waits that repays a debt.  A worker of io_uring wakes up when it is
+ * asked to end, for which other tasks wait; if a signal is pending already, it sleeps on.
+ */
+static inline unsigned int ioband_repay_state(void)
+{
+	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
+
+	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE;
+}
+
+static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
+{
+	return rcu_dereference_protected(gate->rule,
+					 lockdep_is_held(&gate->grp->dev->lock));
+}
+
+/* Does anybody wait at a gate?  dev->lock for a lasting answer. */
+static inline bool ioband_crowded(const struct ioband_dir *gate)
+{
+	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
+}
+
+/* May a bio have to wait for others in its lane?  dev->lock for a lasting answer. */
+static inline bool ioband_in_busy_lane(const struct ioband_dev *dev,
+				       const struct bio *bio)
+{
+	return unlikely(READ_ONCE(dev->lanes_busy)) && ioband_in_order(bio);
+}
+
+/* As ioband_is_stale(), of a caller that knows device and direction. */
+static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
+					    const struct ioband_dev *dev, unsigned int rw)
+{
+	/* pairs with ioband_link() */
+	return smp_load_acquire(&dir->gen) != READ_ONCE(dev->gen[rw]);
+}
+
+/* Have gates come or gone since a group found its own?  I10 */
+static inline bool ioband_is_stale(const struct ioband_dir *dir)
+{
+	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
+}
+
+/* charge.c */
+enum ioband_terms {
+	IOBAND_TERMS_NOW,	/* there is enough, or nothing is paid */
+	IOBAND_TERMS_BOUNDED,	/* a debt, of IOBAND_DEBT_MAX_NS at most */
+	IOBAND_TERMS_DEBT,	/* a debt */
+};
+
+bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
+bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
+		     enum ioband_terms terms);
+bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now);
+bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
+			struct bio *bio, s64 now);
+bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
+s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
+s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
+bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
+u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
+bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
+void ioband_gate_used(struct ioband_dir *gate);
+bool ioband_is_crowded(struct ioband_dir *dir);
+
+/* debt.c */
+s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
+s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
+s64 ioband_grp_debt_ns(struct ioband_grp *grp);
+bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
+			  struct ioband_dir *asks);
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
+		struct ioband_dir *asks);
+bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
+		 struct ioband_dir *asks);
+
+/* admit.c */
+void ioband_trace_admit(struct bio *bio, bool debt);
+
+/* decide.c */
+bool ioband_must_pass(struct bio *bio);
+bool ioband_judge(struct bio *bio, bool in_lane);
+
+/* lane.c */
+int ioband_lanes_init(struct ioband_dev *dev);
+struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio);
+bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio);
+void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);
+struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane);
+
+/* queue.c */
+void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
+			unsigned int *budget);
+void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
+void ioband_attach(struct ioband_dir *dir, s64 now);
+void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
+void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
+void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
+struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
+
+/* dispatch.c */
+void ioband_kick(struct ioband_dev *dev, s64 now);
+void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
+int ioband_dispatch_init(void);
+struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
+void ioband_dev_free(struct ioband_dev *dev);
+void ioband_dev_get(struct ioband_dev *dev);
+void ioband_dev_put(struct ioband_dev *dev);
+
+/* rule.c */
+struct ioband_rule *ioband_rule_alloc(void);
+void ioband_rule_free(struct ioband_rule *rule);
+void ioband_set_limits(struct ioband_grp *grp, int rw,
+		       const u64 limit[IOBAND_NR_UNITS],
+		       struct ioband_rule **spare);
+void ioband_relink(struct ioband_dir *dir, s64 now);
+void ioband_removed(struct ioband_grp *grp);
+
+/* policy.c */
+struct gendisk *ioband_get_disk(struct ioband_grp *grp);
+int ioband_activate(struct gendisk *disk);
+void ioband_activated(struct gendisk *disk);
+
+/* pace.c */
+#define IOBAND_IO_BYTES	SZ_64K	/* what the first write of dirty pages is taken for */
+int ioband_own_pages(struct blkcg *blkcg);
+void ioband_asked_above(struct bio *bio);
+s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);
+unsigned int ioband_limits_since(struct ioband_dir *dir);
+
+/* writeback.c */
+bool ioband_is_nobodys(struct bio *bio);
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
+
+/* ticket.c */
+bool ioband_has_line(struct ioband_grp *grp);
+bool ioband_stand_in_line(struct ioband_grp *grp);
+s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		     s64 bytes, enum dirty_how how);
+
+/* files.c */
+int ioband_parse_u64(const char *str, u64 *val);
+int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
+extern struct cftype ioband_files[];
+extern struct cftype ioband_legacy_files[];
+
+/* stat.c */
+void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
+void ioband_reset_stats(struct blkg_policy_data *pd);
+void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got);
+int ioband_print_rwstat(struct seq_file *sf, void *v);
+int ioband_print_rwstat_recursive(struct seq_file *sf, void *v);
+
+/* debugfs.c */
+#ifdef CONFIG_BLK_DEBUG_FS
+void ioband_debugfs_register(struct gendisk *disk);
+#else
+static inline void ioband_debugfs_register(struct gendisk *disk) { }
+#endif
+
+#endif /* IOBAND_H */

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios that come back to the share gate, and what they tell of the device: what an
+ * I/O costs, how many it does at once, and how many it has to have for that.
+ */
+#include <linux/blk-mq.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+
+#include "../blk-mq.h"
+#include "ioband.h"
+
+/* What it takes of a device does not depend on its length. */
+static bool ioband_has_length(const struct bio *bio)
+{
+	return bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE ||
+	       bio_op(bio) == REQ_OP_ZONE_APPEND;
+}
+
+/**
+ * ioband_bio_length - the length that a bio costs by
+ * @bio:	the bio
+ *
+ * Return: bytes, 0 for one that moves no data.
+ */
+u32 ioband_bio_length(const struct bio *bio)
+{
+	return ioband_has_length(bio) ? bio->bi_iter.bi_size : 0;
+}
+
+/**
+ * ioband_bio_size - the class of a bio, by direction and length
+ * @bio:	the bio
+ *
+ * Return: see ioband_window_class().
+ */
+unsigned int ioband_bio_size(const struct bio *bio)
+{
+	return ioband_window_class(bio_data_dir(bio), ioband_bio_length(bio));
+}
+
+/**
+ * ioband_observe_size - a bio is given to the device
+ * @sh:		the device
+ * @bio:	the bio: when it comes back it has forgotten its length
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio)
+{
+	u64 *average = &sh->bytes[ioband_bio_size(bio)], bytes = (u64)ioband_bio_length(bio) << 8;
+
+	*average = *average ? *average + (s64)(bytes - *average) / 16 : bytes;
+}
+
+/* What the device is like, from one more completion. */
+static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned int size, s64 now)
+{
+	struct ioband_io io = {
+		.class = size,
+		.inflight = sh->infl - sh->stuck,
+		.given_ns = bio->issue_time_ns,
+	};
+	s64 latency = now - io.given_ns, interval = now - sh->last;
+
+	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
+	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
+	sh->last = now;
+	ioband_cost_done(&sh->cost, bio_data_dir(bio),
+			 ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0, now, sh->idle_ns,
+			 !RB_EMPTY_ROOT(&sh->queued.rb_root));
+	ioband_depth_done(&sh->depth, &io, now);
+}
+
+/**
+ * ioband_observe_lag - bios are about to be submitted
+ * @dev:	the device
+ * @bio:	the first, or NULL
+ *
+ * Looks how long ago that was let go, if it had to wait for its share.  Only a scheduler
+ * has room for what waits for the device; without one it would be the submitter who
+ * waits.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 lag;
+
+	lockdep_assert_held(&dev->lock);
+	if (!bio || !ioband_is_carried(bio))
+		return;
+	lag = (s64)ktime_get_ns() - (s64)bio->issue_time_ns;
+	sh->lag += (max(lag, 0) - sh->lag) / 16;
+	sh->ahead = READ_ONCE(dev->q->elevator) ?
+		    ioband_ahead(sh->lag, sh->latency, sh->depth.depth) : 0;
+}
+
+/* All its tags: beyond them submitters wait where no weight counts.  A device without does not say. */
+static unsigned int ioband_tags(struct request_queue *q)
+{
+	struct blk_mq_tag_set *set = q->tag_set;
+	unsigned int queues;
+
+	if (!queue_is_mq(q))
+		return IOBAND_DEPTH_MAX;
+	if (blk_mq_is_shared_tags(set->flags))
+		return set->queue_depth;
+	queues = max3(set->map[HCTX_TYPE_DEFAULT].nr_queues,
+		      set->map[HCTX_TYPE_READ].nr_queues, 1U);
+	return min_t(u64, (u64)set->queue_depth * queues, UINT_MAX);
+}
+
+/* With another scheduler it is another device. */
+static void ioband_observe_elevator(struct ioband_dev *dev)
+{
+	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
+	struct ioband_sharer *sh = &dev->share;
+
+	sh->tags = ioband_tags(dev->q);
+	if (sh->elevator == elevator)
+		return;
+	sh->elevator = elevator;
+	ioband_depth_init(&sh->depth);
+}
+
+/* It is not in flight any more. */
+static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
+			  s64 now)
+{
+	sh->infl--;
+	sh->outstanding--;
+	grp->share.infl--;
+	if (sh->excess) {
+		/* half for those who wait: of two that leave, one was too many */
+		sh->credit += rb_first_cached(&sh->queued) ? cost / 2 : 0;
+		sh->excess = min(sh->excess - 1, sh->infl);
+	}
+	if (!sh->excess)
+		sh->credit = 0;
+	if (!sh->infl)
+		sh->idle_since = now;
+}
+
+/* An error, or that it would have to wait, says nothing of the device. */
+static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
+{
+	/* nor does it with others in the device that are not counted */
+	return !dev->draining && bio->bi_status == BLK_STS_OK;
+}
+
+static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
+			      unsigned int size, bool completed)
+{
+	struct ioband_dev *dev = grp->dev;
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+	u64 cost = 0;
+
+	size += bio_data_dir(bio) * IOBAND_WINDOW_SIZES;
+	ioband_window_time(&sh->depth.window, sh->infl - sh->stuck, now);
+	if (completed && ioband_tells(dev, bio)) {
+		ioband_observe(sh, bio, size, now);
+		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
+	}
+	sh->last = now;
+	ioband_unstick(sh, grp);
+	grp->share.progress_ns = now;
+	ioband_landed(sh, grp, cost, now);
+	ioband_got_back(dev, grp, now);
+	/* it may be gone but for what we have a reference on */
+	if (dev->dead)
+		return;
+	ioband_observe_elevator(dev);
+	ioband_share_go(dev, NULL, now);
+}
+
+static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio,
+					 unsigned int size, bool completed)
+{
+	scoped_guard(spinlock_irqsave, &grp->dev->lock)
+		ioband_share_done(grp, bio, size, completed);
+	blkg_put(pd_to_blkg(&grp->pd));
+}
+
+static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
+{
+	unsigned int carry = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
+	uintptr_t carried = bio->bi_iocost_cost;
+
+	bio->bi_iocost_cost = 0;
+	if (carry % (IOBAND_CARRY_PASSED + 1) == IOBAND_CARRY_PASSED)
+		ioband_passed_done((void *)(carried - IOBAND_CARRY_PASSED));
+	else
+		ioband_counted_done((void *)(carried - carry), bio, ioband_carried_size(carry),
+				    completed);
+}
+
+/* See ioband_done_bio(). */
+void __ioband_share_done(struct bio *bio)
+{
+	ioband_uncarry(bio, true);
+}
+
+/**
+ * ioband_share_return - a bio that the share gate let go is to wait for a cap
+ * @bio:	the rest of a split, or one remapped to a device below
+ *
+ * It gives its place in the device to others meanwhile, and passes the gate again
+ * afterwards.
+ *
+ * Context: that of the submitter; no lock of ours held.
+ */
+void ioband_share_return(struct bio *bio)
+{
+	ioband_uncarry(bio, false);
+}

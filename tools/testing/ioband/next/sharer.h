@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_SHARER_H
+#define IOBAND_SHARER_H
+
+/*
+ * Shares: what is kept per group and device for them.
+ *
+ * A bio that its caps let go travels bypass.c, and share.c unless it passes there;
+ * await.c says whom others wait for, observe.c sees it back, weight.c knows what
+ * part is whose.  The arithmetic is in share.h and depth.h.
+ *
+ * Invariants, all under dev->lock:
+ *
+ *  I7	A bio that the share gate has let go and not seen back carries its group in
+ *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
+ *	remapped to, the group gets it back, once.  One that passed without the lock
+ *	carries the device, which stays as long as somebody has the disk open.
+ *  I8	A group is in sharer->queued exactly while its fifo there is not empty, and
+ *	flying while that is empty and something is in flight.  It counts among the
+ *	active ones of all groups above in both, and in its grace.
+ *  I13	A group is stuck if none of what it has in flight has completed for too long.
+ *	sharer->stuck counts that, and the depth does not; the group is in no tree but
+ *	->queued.  With the next completion it is stuck no more.
+ *  I9	While anything is queued, something is in flight, or the timer is set.  What
+ *	passed without the lock counts as in flight: its completion looks at
+ *	dev->draining after it left dev->passed, and that flag is set before they are
+ *	summed up.
+ */
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#include "../blk-cgroup.h"
+#include "depth.h"
+#include "ent.h"
+#include "share.h"
+
+struct ioband_dev;
+struct ioband_grp;
+
+enum ioband_where {
+	IOBAND_AWAY,		/* not active */
+	IOBAND_QUEUED,		/* has bios here */
+	IOBAND_FLYING,		/* has all it wants in flight */
+	IOBAND_AWAITED,		/* has nothing, but is about to, see await.c */
+};
+
+/* per group and device: its share; dev->lock */
+struct ioband_share {
+	struct rb_node		node;		/* in ->queued */
+	struct rb_node		sync_node;	/* in ->sync */
+	struct rb_node		flying_node;	/* in ->flying */
+	struct bio_list		fifo;
+	u64			tag;		/* start tag of the next, ns << 8 */
+	enum ioband_where	where;
+	bool			in_sync;
+	bool			in_flying;
+	bool			stuck;		/* what it has in flight does not count, I13 */
+	s64			progress_ns;	/* since then none of it has completed */
+	s64			probe_ns;	/* when a stuck group may send one more */
+	unsigned int		infl;		/* bios in flight */
+	unsigned int		nr_back;	/* got back, none sent for since */
+
+	/* how long it takes to come back after its last completion */
+	unsigned int		nr_think;
+	s64			think;
+	s64			think_dev;
+	s64			last_done;
+	s64			grace;		/* waited for until then */
+
+	/* weights: see weight.c */
+	u32			weight;		/* the one that counts */
+	u32			own;		/* set for this device, 0 for none */
+	u32			leaf;		/* what our own I/O counts with */
+	unsigned int		nr_active;	/* active groups below, and itself */
+	u64			active_sum;	/* of their weights, one level down */
+	unsigned int		inv_gen;	/* what inv was made from */
+	u64			inv;		/* see ioband_inverse() */
+
+	u64			nr_waited;	/* bios that had to wait */
+	s64			waited_ns;	/* for so long, together */
+	struct ioband_used	used;
+};
+
+/* per device: who shares it; dev->lock */
+struct ioband_sharer {
+	struct rb_root_cached	queued;		/* by tag: I8 */
+	struct rb_root_cached	sync;		/* who comes back at once */
+	struct rb_root_cached	flying;		/* by tag: FLYING or AWAITED, and not stuck */
+	struct ioband_grp	*latest;	/* to come here; only compared */
+	s64			alone_since;	/* only it has come */
+	s64			waited;		/* when somebody last did */
+	s64			open_since;
+	unsigned int		nr_opened;
+	s64			closed;		/* or that nobody is alone any more */
+
+	u64			vtime;		/* ns << 8, as tags */
+	u64			vstep;		/* its average step */
+	unsigned int		infl;
+	unsigned int		excess;		/* of those, beyond the depth */
+	u64			credit;		/* ns << 8, see ioband_has_credit() */
+	unsigned int		outstanding;	/* and those that wait here */
+	unsigned int		nr_active;
+	unsigned int		gen;		/* counts changes of shares */
+	unsigned int		nr_own;		/* groups with a weight of their own */
+	unsigned int		stuck;		/* in flight, of stuck groups */
+	s64			watch_ns;	/* when it is looked for them */
+
+	s64			gap;		/* average between completions */
+	s64			latency;	/* average in flight */
+	s64			lag;		/* average until room is used */
+	unsigned int		ahead;		/* I/Os beyond the depth, for that */
+	s64			last;		/* completion, or start from idle */
+	s64			idle_since;
+	s64			idle_ns;
+	struct ioband_used	used;
+	u64			bytes[2 * IOBAND_WINDOW_SIZES];	/* average by class, << 8 */
+	struct ioband_cost	cost;
+	unsigned int		tags;		/* I/Os that the device takes */
+	struct elevator_queue	*elevator;	/* that the depth was found with */
+	struct ioband_depth	depth;
+	struct ioband_ent	timer;		/* in dev->timed */
+};
+
+/*
+ * What bi_iocost_cost has beside the group: the size class, in six bits of which the last three are
+ * not IOBAND_CARRY_PASSED; those are it beside the device, if the bio passed without the lock
+ * and is only counted, in dev->passed.
+ */
+#define IOBAND_CARRY_MASK	63
+#define IOBAND_CARRY_PASSED	7
+
+static inline unsigned int ioband_carry_of(unsigned int size)
+{
+	return size / IOBAND_CARRY_PASSED * (IOBAND_CARRY_PASSED + 1) + size % IOBAND_CARRY_PASSED;
+}
+
+static inline unsigned int ioband_carried_size(unsigned int carry)
+{
+	return carry / (IOBAND_CARRY_PASSED + 1) * IOBAND_CARRY_PASSED + carry % (IOBAND_CARRY_PASSED + 1);
+}
+
+/* Has the share gate let a bio go that is not held?  I7 */
+static inline bool ioband_is_carried(const struct bio *bio)
+{
+	return bio->bi_iocost_cost;
+}
+
+/* I/Os in flight at most, of which somebody who leads sends the last. */
+static inline unsigned int ioband_depth_now(const struct ioband_sharer *sh)
+{
+	return sh->depth.depth + sh->ahead;
+}
+
+/* per cgroup */
+struct ioband_blkcg {
+	struct blkcg_policy_data cpd;		/* first */
+	u32			weight;		/* 0 for the default */
+};
+
+/* bypass.c */
+bool ioband_share(struct bio *bio);
+bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now);
+unsigned int ioband_uncounted(struct ioband_dev *dev);
+unsigned int ioband_passed_sum(struct ioband_dev *dev);
+void ioband_passed_done(struct ioband_dev *dev);
+void ioband_bypass_init(struct ioband_dev *dev, s64 now);
+void ioband_bypass_removed(struct ioband_grp *grp);
+
+/* share.c */
+bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio);
+u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
+u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
+void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
+		 enum ioband_where where);
+bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now);
+bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now);
+void ioband_share_init(struct ioband_dev *dev);
+void ioband_share_removed(struct ioband_grp *grp);
+bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
+			unsigned int *budget);
+void ioband_bound_lead(struct ioband_grp *grp, s64 ns);
+
+/* lead.c */
+void ioband_fly(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_unfly(struct ioband_sharer *sh, struct ioband_grp *grp);
+bool ioband_leads(const struct ioband_sharer *sh, const struct ioband_grp *grp);
+bool ioband_may_probe(const struct ioband_grp *grp, s64 now);
+bool ioband_is_dead(const struct ioband_sharer *sh, s64 now);
+void ioband_unstick(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_gave(struct ioband_sharer *sh, struct ioband_grp *grp, s64 now);
+bool ioband_watch(struct ioband_dev *dev, s64 now);
+
+/* observe.c */
+u32 ioband_bio_length(const struct bio *bio);
+unsigned int ioband_bio_size(const struct bio *bio);
+void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio);
+void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio);
+void ioband_share_return(struct bio *bio);
+
+/* await.c */
+bool ioband_is_serial(const struct ioband_sharer *sh);
+u64 ioband_lag(struct ioband_grp *grp, const struct bio *bio);
+void ioband_expire_awaited(struct ioband_dev *dev, s64 now);
+bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now);
+void ioband_unawait(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_all_sent(struct ioband_sharer *sh, struct ioband_grp *grp);
+void ioband_think(struct ioband_share *g, s64 now);
+void ioband_got_back(struct ioband_dev *dev, struct ioband_grp *grp, s64 now);
+
+/* weight.c */
+extern atomic_t ioband_nr_weights;
+u32 ioband_default_weight(void);
+u64 ioband_share_inverse(struct ioband_grp *grp);
+u64 ioband_share_part(struct ioband_grp *grp);
+void ioband_share_activate(struct ioband_grp *grp);
+void ioband_share_deactivate(struct ioband_grp *grp);
+void ioband_weight_online(struct ioband_grp *grp);
+void ioband_weight_offline(struct ioband_grp *grp);
+void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight);
+void ioband_set_own_weight(struct ioband_grp *grp, u32 weight);
+u32 ioband_blkcg_weight(struct blkcg *blkcg);
+void ioband_weight_init(struct ioband_grp *grp);
+struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
+void ioband_cpd_free(struct blkcg_policy_data *cpd);
+
+/* ready.c */
+void ioband_share_begin(void);
+void ioband_want(struct gendisk *disk);
+
+/* weight_file.c */
+extern struct cftype ioband_weight_files[];
+extern struct cftype ioband_legacy_weight_files[];
+
+#endif /* IOBAND_SHARER_H */

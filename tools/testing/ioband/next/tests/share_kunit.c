@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What share.h, cost.h and depth.h promise: exact parts, costs that are learned, and a depth that
+ * is found on model devices.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "../depth.h"
+#include "../share.h"
+
+#define SEC	((s64)NSEC_PER_SEC)
+#define US	((s64)NSEC_PER_USEC)
+
+static void share_inverse(struct kunit *test)
+{
+	static const struct {
+		u64 inv;
+		u64 sum;
+		u32 weight;
+		u64 want;
+	} table[] = {
+		{ 1 << 16,	500,		500,	1 << 16 },
+		{ 1 << 16,	1000,		100,	10 << 16 },
+		{ 10 << 16,	3,		1,	30 << 16 },
+		{ 1 << 16,	10001,		1,	10001ULL << 16 },
+		{ 1 << 16,	10000,		10000,	1 << 16 },
+		/* beyond what is told apart */
+		{ IOBAND_INV_MAX, 10001,	1,	IOBAND_INV_MAX },
+		{ IOBAND_INV_MAX, U32_MAX,	1,	IOBAND_INV_MAX },
+		{ IOBAND_INV_MAX, U64_MAX,	1,	IOBAND_INV_MAX },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++)
+		KUNIT_EXPECT_EQ_MSG(test, table[i].want,
+				    ioband_inverse(table[i].inv, table[i].sum,
+						   table[i].weight), "row %d", i);
+}
+
+static void share_charge(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, 256000ULL, ioband_charge_tag(256000, 1 << 16));
+	KUNIT_EXPECT_EQ(test, 2560000ULL, ioband_charge_tag(256000, 10 << 16));
+	/* never nothing, never so much that tags could not be compared */
+	KUNIT_EXPECT_EQ(test, 1ULL, ioband_charge_tag(0, 1 << 16));
+	KUNIT_EXPECT_LE(test, ioband_charge_tag(U64_MAX, IOBAND_INV_MAX), BIT_ULL(61));
+}
+
+static void window_classes(struct kunit *test)
+{
+	static const struct {
+		u32 bytes;
+		unsigned int class;
+	} table[] = {
+		{ 0, 14 }, { 512, 0 }, { 1023, 0 }, { 1024, 1 }, { SZ_4K, 3 }, { SZ_8K, 4 },
+		{ SZ_1M, 11 }, { SZ_4M, 13 }, { SZ_8M, 13 }, { U32_MAX, 13 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, table[i].class,
+				    ioband_window_class(false, table[i].bytes), "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, table[i].class + IOBAND_WINDOW_SIZES,
+				    ioband_window_class(true, table[i].bytes), "row %d", i);
+	}
+}
+
+/* What an I/O takes of a device that costs are learned from. */
+struct price {
+	s64 ios[2];		/* ns for a read, for a write */
+	s64 bytes;		/* ns for 64 KiB */
+};
+
+/* So many I/Os of two lengths, each after what it takes, in an order that is none. */
+static void pay(struct ioband_cost *c, const struct price *price, const u32 bytes[2], int ios)
+{
+	struct rnd_state rnd;
+	s64 now = SEC;
+
+	prandom_seed_state(&rnd, 3);
+	for (int i = 0; i < ios; i++) {
+		bool second = prandom_u32_state(&rnd) % 3 == 0;
+		bool write = prandom_u32_state(&rnd) % 4 == 0;
+
+		now += price->ios[write] + ((price->bytes * bytes[second]) >> 16);
+		ioband_cost_done(c, write, bytes[second], now, 0, true);
+	}
+}
+
+static void cost_is_near(struct kunit *test, const struct ioband_cost *c, bool write, u32 bytes,
+			 s64 ns, int row)
+{
+	u64 cost = ioband_cost_of(c, write, bytes) >> 8;
+
+	KUNIT_EXPECT_GE_MSG(test, cost, ns * 95 / 100, "row %d", row);
+	KUNIT_EXPECT_LE_MSG(test, cost, ns * 105 / 100, "row %d", row);
+}
+
+/* By length where the device is a link, by number where it is servers; by direction. */
+static void cost_learns(struct kunit *test)
+{
+	static const struct price table[] = {
+		{ { 100 * US, 100 * US }, 0 },
+		{ { US, US }, 65 * US },
+		{ { 20 * US, 20 * US }, 130 * US },
+		{ { 10 * US, 90 * US }, 0 },
+		{ { 2 * US, 40 * US }, 30 * US },
+	};
+	static const u32 bytes[] = { SZ_4K, SZ_256K };
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		struct ioband_cost c;
+
+		ioband_cost_init(&c);
+		pay(&c, &table[i], bytes, 20000);
+		for (int k = 0; k < 2; k++)
+			for (int write = 0; write < 2; write++)
+				cost_is_near(test, &c, write, bytes[k], table[i].ios[write] +
+					     ((table[i].bytes * bytes[k]) >> 16), i);
+	}
+}
+
+/* A device that stands still for long does not make I/Os dear, nor do odd times. */
+static void cost_forgets(struct kunit *test)
+{
+	static const struct price price = { { 100 * US, 100 * US }, 0 };
+	static const u32 bytes[] = { SZ_4K, SZ_64K };
+	struct ioband_cost c;
+
+	ioband_cost_init(&c);
+	pay(&c, &price, bytes, 5000);
+	ioband_cost_done(&c, false, SZ_4K, 10000 * SEC, 0, true);
+	ioband_cost_done(&c, false, SZ_4K, -SEC, 0, true);
+	for (int i = 0; i < IOBAND_BLOCK; i++)
+		ioband_cost_done(&c, true, U32_MAX, i % 2 ? S64_MAX : 1, 0, true);
+	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K) >> 8, 20 * 100 * US);
+	pay(&c, &price, bytes, 20000);
+	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
+	cost_is_near(test, &c, false, SZ_64K, 100 * US, 1);
+}
+
+/* Never nothing, never so much that tags could not be compared. */
+static void cost_stays_in_range(struct kunit *test)
+{
+	struct ioband_cost c;
+	struct rnd_state rnd;
+	s64 now = 0;
+
+	prandom_seed_state(&rnd, 4);
+	ioband_cost_init(&c);
+	for (int i = 0; i < 200000; i++) {
+		u64 cost;
+
+		now += (s64)prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
+		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), now, 0, true);
+		cost = ioband_cost_of(&c, i % 2, prandom_u32_state(&rnd));
+		if (!cost || cost > IOBAND_COST_MAX << 8) {
+			KUNIT_FAIL(test, "cost %llu after %d", cost, i);
+			return;
+		}
+	}
+}
+
+/* What was used counts in this second and in the next, and no longer. */
+static void share_used(struct kunit *test)
+{
+	struct ioband_used u = { };
+
+	ioband_use(&u, 7, 100);
+	ioband_use(&u, 7, 20);
+	KUNIT_EXPECT_EQ(test, u.now, 120ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 0ULL);
+	ioband_use(&u, 8, 3);
+	KUNIT_EXPECT_EQ(test, u.now, 3ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 120ULL);
+	ioband_use(&u, 10, 0);
+	KUNIT_EXPECT_EQ(test, u.now, 0ULL);
+	KUNIT_EXPECT_EQ(test, u.before, 0ULL);
+}
+
+static void share_tags_wrap(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, ioband_tag_before(U64_MAX - 5, 5));
+	KUNIT_EXPECT_FALSE(test, ioband_tag_before(5, U64_MAX - 5));
+	KUNIT_EXPECT_EQ(test, 5ULL, ioband_tag_max(U64_MAX - 5, 5));
+}
+
+/* A device of @servers that each take @ns, with @outstanding I/Os that want to go. */
+struct model {
+	unsigned int servers;
+	s64 ns;
+	unsigned int jitter;	/* percent of ns, either way */
+	unsigned int outstanding;
+};
+
+/* Run it for so many completions, while a group lags behind. */
+static void use(const struct model *m, struct ioband_depth *d, unsigned int completions, s64 *now)
+{
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 1);
+	while (completions--) {
+		unsigned int inflight = min3(d->depth, d->ceiling, m->outstanding);
+		s64 ns = m->ns * max(inflight, m->servers) / m->servers;
+		struct ioband_io io = { .class = 3, .inflight = inflight };
+
+		*now += max(div_s64(ns, inflight), 1);
+		ioband_window_time(&d->window, inflight, *now);
+		if (m->jitter)
+			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
+					    m->jitter), 100);
+		io.given_ns = *now - ns;
+		d->window.led++;
+		d->window.held += inflight < m->outstanding;
+		ioband_depth_done(d, &io, *now);
+	}
+}
+
+/* The number that it does at once is found, and soon. */
+static void depth_settles(struct kunit *test)
+{
+	static const struct {
+		struct model m;
+		unsigned int ios;
+	} table[] = {
+		{ { 1, 6600 * US, 0, 32 }, 500 },
+		{ { 1, 40 * US, 0, 2 }, 500 },
+		{ { 2, 100 * US, 0, 64 }, 1000 },
+		{ { 64, 100 * US, 0, 128 }, 3000 },
+		{ { 64, 100 * US, 30, 4096 }, 50000 },
+		{ { 256, 10 * US, 0, 1024 }, 20000 },
+		{ { 4096, 10000 * US, 0, 8192 }, 200000 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		unsigned int servers = table[i].m.servers;
+		struct ioband_depth d;
+		s64 now = SEC;
+
+		ioband_depth_init(&d);
+		use(&table[i].m, &d, table[i].ios, &now);
+		KUNIT_EXPECT_TRUE_MSG(test, ioband_depth_is_settled(&d), "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.at_once, ((u64)servers << 10) * 97 / 100, "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.at_once, ((u64)servers << 10) * 105 / 100, "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.alone, servers, "row %d", i);
+	}
+}
+
+/* A device that does more or fewer at once, or is slower or faster, is followed. */
+static void depth_follows(struct kunit *test)
+{
+	struct model m = { 16, 100 * US, 5, 512 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d);
+	use(&m, &d, 50000, &now);
+	for (int i = 0; i < 4; i++) {
+		m.servers = i % 2 ? 16 : 64;
+		m.ns = i / 2 ? 1000 * US : 100 * US;
+		use(&m, &d, 300000, &now);
+		KUNIT_EXPECT_GE_MSG(test, d.depth, m.servers * 9 / 10, "change %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.depth, m.servers * 12 / 10 + 1, "change %d", i);
+	}
+}
+
+/* Nobody lags behind and little is in flight: all may go. */
+static void depth_needs_a_reason(struct kunit *test)
+{
+	struct ioband_io io = { .class = 3, .inflight = 4 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d);
+	for (int i = 0; i < 10000; i++) {
+		now += 25 * US;
+		ioband_window_time(&d.window, 4, now);
+		io.given_ns = now - 100 * US;
+		ioband_depth_done(&d, &io, now);
+	}
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_OPEN);
+	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
+}
+
+/* Whatever the clock says, the depths stay in range. */
+static void depth_extremes(struct kunit *test)
+{
+	struct ioband_depth d;
+	struct rnd_state rnd;
+	s64 now = 0;
+
+	prandom_seed_state(&rnd, 2);
+	ioband_depth_init(&d);
+	for (int i = 0; i < 200000; i++) {
+		struct ioband_io io = {
+			.class = prandom_u32_state(&rnd) % (2 * IOBAND_WINDOW_SIZES),
+			.inflight = prandom_u32_state(&rnd) % (1 << i % 20) + 1,
+		};
+
+		now += prandom_u32_state(&rnd) % 3 ? 0 : (s64)prandom_u32_state(&rnd) << 8;
+		ioband_window_time(&d.window, io.inflight, now);
+		io.given_ns = now - prandom_u32_state(&rnd);
+		d.window.held += i % 2;
+		d.window.led += i % 3;
+		ioband_depth_done(&d, &io, now);
+		if (!d.depth || !d.alone || !d.ceiling || d.depth > IOBAND_DEPTH_MAX) {
+			KUNIT_FAIL(test, "depth %u after %d", d.depth, i);
+			return;
+		}
+	}
+}
+
+/* Twice what completes meanwhile, and never more than a quarter of the depth. */
+static void depth_ahead(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, ioband_ahead(63 * US, 563 * US, 16), 3U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 563 * US, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 16), 4U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 256), 64U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(500 * US, 563 * US, 3), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 0, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(S64_MAX, S64_MAX, 1024), 255U);
+}
+
+static struct kunit_case share_cases[] = {
+	KUNIT_CASE(share_inverse),
+	KUNIT_CASE(share_charge),
+	KUNIT_CASE(window_classes),
+	KUNIT_CASE(cost_learns),
+	KUNIT_CASE(cost_forgets),
+	KUNIT_CASE(cost_stays_in_range),
+	KUNIT_CASE(share_used),
+	KUNIT_CASE(share_tags_wrap),
+	KUNIT_CASE(depth_settles),
+	KUNIT_CASE(depth_follows),
+	KUNIT_CASE(depth_needs_a_reason),
+	KUNIT_CASE(depth_extremes),
+	KUNIT_CASE(depth_ahead),
+	{ }
+};
+
+static struct kunit_suite share_suite = {
+	.name = "ioband_share",
+	.test_cases = share_cases,
+};
+
+kunit_test_suite(share_suite);
+
+MODULE_DESCRIPTION("KUnit tests of ioband's share arithmetic");
+MODULE_LICENSE("GPL");
