@@ -21,7 +21,9 @@
  */
 
 /* I/Os of a block. */
-#define IOBAND_BLOCK		32
+#define IOBAND_BLOCK		8
+/* Blocks that averages are over. */
+#define IOBAND_BLOCKS		32
 /* a and b of reads, a and b of writes */
 #define IOBAND_COSTS		4
 /* No I/O costs more than 1 s. */
@@ -98,12 +100,18 @@ static inline s64 ioband_cost_scale(u64 a, s64 b, u64 c)
 	return b < 0 ? -quotient : quotient;
 }
 
+/*
+ * At first most is taken for the price of bytes: then few long I/Os go, and what they cost is seen
+ * well.  Too low a price would let many go, as many in each block, and that would show nothing.
+ */
 static inline void ioband_cost_begin(struct ioband_cost *c, u64 ns)
 {
+	u64 parts = max((c->bytes[0] + c->bytes[1]) >> IOBAND_COST_BYTES_SHIFT, 1ULL);
+
 	c->usual_ns = ns;
 	c->noise = 0;
 	for (int i = 0; i < IOBAND_COSTS; i++) {
-		c->found[i] = (ns << 8) / IOBAND_BLOCK / (i % 2 ? 10 : 1);
+		c->found[i] = i % 2 ? div64_u64(ns << 8, parts) : (ns << 8) / IOBAND_BLOCK / 4;
 		for (int k = 0; k < IOBAND_COSTS; k++)
 			c->cov[i][k] = i == k ? IOBAND_COV_ONE : 0;
 	}
@@ -137,7 +145,7 @@ static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBA
 	s64 abs_error = error < 0 ? -error : error;
 
 	c->noise += ((s64)mul_u64_u64_shr(abs_error, abs_error, IOBAND_COV_SHIFT) - c->noise) /
-		    IOBAND_BLOCK;
+		    IOBAND_BLOCKS;
 	sum = max(c->noise, IOBAND_NOISE_MIN);
 	for (int i = 0; i < IOBAND_COSTS; i++) {
 		for (int k = 0; k < IOBAND_COSTS; k++)
@@ -168,7 +176,7 @@ static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 	ns = clamp(ns, (u64)IOBAND_BLOCK, IOBAND_COST_MAX);
 	if (!c->usual_ns)
 		ioband_cost_begin(c, ns);
-	c->usual_ns += ((s64)ns - (s64)c->usual_ns) / IOBAND_BLOCK;
+	c->usual_ns += ((s64)ns - (s64)c->usual_ns) / IOBAND_BLOCKS;
 	ioband_cost_parts(c, part);
 	ioband_cost_filter(c, part, ioband_cost_error(c, part, ns));
 	for (int i = 0; i < IOBAND_COSTS; i++)

@@ -104,13 +104,13 @@ static inline unsigned int ioband_depth_round(u64 ios)
 
 /*
  * Every so many windows a few more are let go, to see whether the device does more by now.
- * Seldom where that makes others wait for long.
+ * Seldom where that makes others wait for long.  One is on its way while it is not in flight.
  */
-static inline unsigned int ioband_depth_extra(const struct ioband_depth *d)
+static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 {
-	unsigned int period = d->at_once < IOBAND_SERIAL ? 64 : 8;
-
-	return d->turn % period ? 0 : 1 + (d->at_once >> 14);
+	if (d->turn % (d->at_once < IOBAND_SERIAL ? 64 : 8))
+		return ioband_depth_round(d->at_once + (d->at_once * IOBAND_DEPTH_MARGIN >> 10));
+	return ioband_depth_round(d->at_once + d->at_once / 16) + 2;
 }
 
 /*
@@ -121,8 +121,7 @@ static inline unsigned int ioband_depth_extra(const struct ioband_depth *d)
 static inline void ioband_depth_set(struct ioband_depth *d)
 {
 	d->at_once = clamp(d->at_once, 1024ULL, (u64)IOBAND_DEPTH_MAX << 10);
-	d->depth = ioband_depth_round(d->at_once + (d->at_once * IOBAND_DEPTH_MARGIN >> 10)) +
-		   ioband_depth_extra(d);
+	d->depth = ioband_depth_leading(d);
 	d->alone = max(ioband_depth_round(d->at_once + d->at_once / 2), d->gains_to);
 }
 
