@@ -14,9 +14,9 @@ dirtied() {
 		awk '{ n += $1 } END { print n + 0 }'
 }
 
-# wrote GROUP FILE FROM_MIB MIB: buffered
+# wrote GROUP FILE FROM_MIB MIB: buffered; more than one write(), as only from the second one on none asks
 wrote() {
-	in_group "$1" dd if=/dev/zero of="$2" bs=1M count="$4" seek="$3" conv=notrunc status=none
+	in_group "$1" dd if=/dev/zero of="$2" bs=256k count=$(($4 * 4)) seek=$(($3 * 4)) conv=notrunc status=none
 }
 
 # alone GROUP: in a file that it has made, its pages have no owners, and are charged to it
