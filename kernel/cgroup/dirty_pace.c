@@ -326,15 +326,17 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	struct dirty_flow *flow;
 	int ret;
 
-	current->dirty_due = false;
-	/* what it dirties has been promised */
+	/* what it dirties has been promised; what it dirtied before is due after that */
 	if (current->dirty_part)
 		return 0;
+	current->dirty_due = false;
 	flow = dirty_flow_to_ask(mapping->host, bdi);
 	if (!flow)
 		return 0;
 	ret = dirty_is_fresh(flow) && dirty_is_well(flow) ? 0 : dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
+	/* one that must not wait comes again */
+	current->dirty_due = ret == -EAGAIN;
 	return ret;
 }
 
