@@ -30,34 +30,22 @@
 /* Waiting for a group costs at most 1 / this of the device ... */
 #define IOBAND_GRACE_PART	8
 /* ... and keeping its place in the device 1 / this of that place. */
-#define IOBAND_PLACE_PART	32
-/* Groups whose places are kept at a time. */
-#define IOBAND_PLACE_GROUPS	4
-/* Four of it are no half of what a tag can express. */
-#define IOBAND_LAG_MAX		BIT_ULL(54)
+#define IOBAND_PLACE_PART	16
+/* Groups that are looked at on each level. */
+#define IOBAND_AWAIT_GROUPS	4
 /* Completions that a think time is known from. */
 #define IOBAND_MIN_THINK	4
-
-static struct ioband_grp *sync_to_grp(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct ioband_grp, share.sync_node);
-}
-
-static bool ioband_before_sync(struct rb_node *a, const struct rb_node *b)
-{
-	return ioband_tag_before(rb_entry(a, struct ioband_grp, share.sync_node)->share.tag,
-				 rb_entry(b, struct ioband_grp, share.sync_node)->share.tag);
-}
 
 /**
  * ioband_is_serial - does a device do one I/O at a time?
  * @sh:	the device
  *
- * Return: true also while nothing is known of it.
+ * Return: false while that is not known.
  */
 bool ioband_is_serial(const struct ioband_sharer *sh)
 {
-	return ioband_bdp(sh) < IOBAND_SERIAL_BDP;
+	return sh->depth.tags == 1 ||
+	       (ioband_depth_is_settled(&sh->depth) && sh->depth.at_once < IOBAND_SERIAL);
 }
 
 /* Waiting for it costs no more than a part of what the device does meanwhile. */
@@ -70,117 +58,89 @@ static bool ioband_is_sync(const struct ioband_sharer *sh,
 				      IOBAND_PLACE_PART * g->think <= sh->latency;
 }
 
-static void ioband_set_sync(struct ioband_sharer *sh, struct ioband_grp *grp,
-			    bool sync)
+/* It was to come back by now.  It has to show again how quick it is. */
+static void ioband_in_vain(struct ioband_grp *grp, s64 now)
 {
-	struct ioband_share *g = &grp->share;
-
-	if (g->in_sync == sync)
-		return;
-	if (sync)
-		rb_add_cached(&g->sync_node, &sh->sync, ioband_before_sync);
-	else
-		rb_erase_cached(&g->sync_node, &sh->sync);
-	g->in_sync = sync;
+	grp->share.nr_think = 0;
+	ioband_unawait(grp, now);
 }
 
 /**
- * ioband_lag - two turnovers of the device, and an I/O
- * @grp:	a group
- * @bio:	its next bio
- *
- * Return: virtual ns, << 8.
+ * ioband_unawait - nobody waits for a group any more
+ * @grp:	the group
+ * @now:	ns
  */
-u64 ioband_lag(struct ioband_grp *grp, const struct bio *bio)
+void ioband_unawait(struct ioband_grp *grp, s64 now)
 {
-	struct ioband_sharer *sh = &grp->dev->share;
+	struct ioband_share *g = &grp->share;
 
-	return min(2 * min(sh->knee.depth, 256U) * min(sh->vstep, IOBAND_LAG_MAX) +
-		   ioband_share_cost(grp, bio), IOBAND_LAG_MAX);
-}
-
-/* It was to come back by now.  It has to show again how quick it is. */
-static void ioband_in_vain(struct ioband_dev *dev, struct ioband_grp *grp)
-{
-	grp->share.nr_think = 0;
-	grp->share.nr_back = 0;
-	ioband_set_sync(&dev->share, grp, false);
-	if (grp->share.where == IOBAND_AWAITED)
-		ioband_move(dev, grp, IOBAND_AWAY);
-}
-
-/* The first of those who come back at once, and did not fail to. */
-static struct ioband_grp *ioband_first_sync(struct ioband_dev *dev, s64 now)
-{
-	struct ioband_sharer *sh = &dev->share;
-	struct ioband_grp *grp;
-
-	while ((grp = sync_to_grp(rb_first_cached(&sh->sync)))) {
-		struct ioband_share *g = &grp->share;
-
-		if (now < g->grace ||
-		    (g->infl && (!g->nr_back || ioband_is_serial(sh))))
-			break;
-		ioband_in_vain(dev, grp);
-	}
-	return grp;
+	g->nr_back = 0;
+	g->sync = false;
+	if (list_empty(&g->awaited))
+		return;
+	list_del_init(&g->awaited);
+	ioband_move(grp, IOBAND_AWAY, now);
 }
 
 /**
  * ioband_expire_awaited - nobody waits for those who did not come back
  * @dev:	the device
  * @now:	ns
+ *
+ * One of them may be awaited for as much longer as one before it.
  */
 void ioband_expire_awaited(struct ioband_dev *dev, s64 now)
 {
-	struct rb_node *node, *next;
+	struct ioband_grp *grp, *next;
 
-	for (node = rb_first_cached(&dev->share.sync); node; node = next) {
-		struct ioband_grp *grp = sync_to_grp(node);
-
-		next = rb_next(node);
-		if (grp->share.where == IOBAND_AWAITED && now >= grp->share.grace)
-			ioband_in_vain(dev, grp);
+	list_for_each_entry_safe(grp, next, &dev->share.awaited, share.awaited) {
+		if (now < grp->share.grace)
+			break;
+		ioband_in_vain(grp, now);
 	}
 }
 
-/* Serial devices: is there somebody to wait for before @next may go? */
-static bool ioband_await(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
+/* Is a group with all it wants in flight worth waiting for? */
+static bool ioband_is_awaited(struct ioband_sharer *sh, struct ioband_grp *grp, s64 now)
 {
-	struct ioband_sharer *sh = &dev->share;
-	struct ioband_grp *grp = ioband_first_sync(dev, now);
+	struct ioband_share *g = &grp->share;
 
-	if (!grp || !ioband_tag_before(grp->share.tag, next->share.tag))
+	if (!g->sync)
 		return false;
-	if (grp->share.infl)
+	if (now < g->grace || (g->infl && (!g->nr_back || ioband_is_serial(sh))))
 		return true;
-	ioband_time(dev, &sh->timer, grp->share.grace);
-	return true;
+	ioband_in_vain(grp, now);
+	return false;
 }
 
-/*
- * The others: are the free places in the device those of groups that fell behind
- * and come back at once?  There may be none, where one goes on credit.
- */
-static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
-			       s64 now)
+/* On one level: may what is below @next not go, for the sake of its siblings? */
+static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64 now)
 {
+	struct rb_node *node = rb_first_cached(&next->above->flying);
 	struct ioband_sharer *sh = &dev->share;
-	struct ioband_grp *grp = ioband_first_sync(dev, now);
 	unsigned int kept = 0;
 
-	for (int i = 0; grp && i < IOBAND_PLACE_GROUPS; i++) {
-		struct ioband_share *g = &grp->share;
+	for (int i = 0; node && i < IOBAND_AWAIT_GROUPS; i++) {
+		struct ioband_node *behind = rb_entry(node, struct ioband_node, node);
+		struct ioband_grp *grp;
 
-		if (!ioband_tag_before(g->tag, next->share.tag))
+		if (!ioband_tag_before(behind->tag, next->tag))
 			break;
-		if (now < g->grace)
-			kept += g->nr_back;
-		if (kept && sh->infl - sh->excess + kept >= ioband_depth(sh)) {
-			ioband_time(dev, &sh->timer, g->grace);
+		node = rb_next(node);
+		grp = ioband_behind(behind);
+		if (!ioband_is_awaited(sh, grp, now))
+			continue;
+		if (ioband_is_serial(sh)) {
+			if (!grp->share.infl)
+				ioband_time(dev, &sh->timer, grp->share.grace);
 			return true;
 		}
-		grp = sync_to_grp(rb_next(&g->sync_node));
+		if (now < grp->share.grace)
+			kept += grp->share.nr_back;
+		if (kept && sh->infl - sh->excess - sh->stuck + kept >= ioband_depth_now(sh)) {
+			ioband_time(dev, &sh->timer, grp->share.grace);
+			return true;
+		}
 	}
 	return false;
 }
@@ -191,45 +151,31 @@ static bool ioband_keep_places(struct ioband_dev *dev, struct ioband_grp *next,
  * @next:	the group, which has something waiting
  * @now:	ns
  *
+ * On a serial device others wait for who comes back at once; on others free places may be of
+ * groups that fell behind and come back at once.  There may be none, where one goes on credit.
  * If only time is awaited, dev->share.timer is set; else something is in flight.
  *
  * Return: true if nobody may go now.
  */
 bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 {
-	if (ioband_is_serial(&dev->share))
-		return ioband_await(dev, next, now);
-	return ioband_keep_places(dev, next, now);
-}
-
-/**
- * ioband_unawait - nobody waits for a group any more
- * @sh:	the device
- * @grp:	the group
- */
-void ioband_unawait(struct ioband_sharer *sh, struct ioband_grp *grp)
-{
-	ioband_set_sync(sh, grp, false);
+	for (struct ioband_node *n = &next->share.own; n->above; n = n->above)
+		if (ioband_bend_at(dev, n, now))
+			return true;
+	return false;
 }
 
 /**
  * ioband_all_sent - all that a group had waiting is in flight
- * @sh:	the device
  * @grp:	the group
  */
-void ioband_all_sent(struct ioband_sharer *sh, struct ioband_grp *grp)
+void ioband_all_sent(struct ioband_grp *grp)
 {
-	ioband_set_sync(sh, grp, ioband_is_sync(sh, &grp->share));
+	grp->share.sync = ioband_is_sync(&grp->dev->share, &grp->share);
 }
 
-/**
- * ioband_think - a group has come back
- * @g:		its share
- * @now:	ns
- *
- * Learns how long that took, on average, and the deviation from it.
- */
-void ioband_think(struct ioband_share *g, s64 now)
+/* How long it took to come back, on average, and the deviation from it. */
+static void ioband_think(struct ioband_share *g, s64 now)
 {
 	s64 t = min(now - g->last_done,
 		    max((s64)IOBAND_GRACE_NS, IOBAND_GRACE_PART * g->think));
@@ -245,29 +191,49 @@ void ioband_think(struct ioband_share *g, s64 now)
 }
 
 /**
+ * ioband_came - a bio of a group comes to the gate
+ * @grp:	the group
+ * @now:	ns
+ */
+void ioband_came(struct ioband_grp *grp, s64 now)
+{
+	struct ioband_share *g = &grp->share;
+
+	/* what passed meanwhile is not known here */
+	if (g->last_done < grp->dev->share.closed)
+		g->nr_back = 0;
+	if (g->nr_back && g->own.where != IOBAND_QUEUED)
+		ioband_think(g, now);
+	if (g->nr_back)
+		g->nr_back--;
+	list_del_init(&g->awaited);
+}
+
+/**
  * ioband_got_back - a bio of a group has completed
- * @dev:	the device
  * @grp:	the group
  * @now:	ns
  *
  * If it has nothing waiting: is it about to send more?
  */
-void ioband_got_back(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+void ioband_got_back(struct ioband_grp *grp, s64 now)
 {
-	struct ioband_sharer *sh = &dev->share;
+	struct ioband_sharer *sh = &grp->dev->share;
 	struct ioband_share *g = &grp->share;
-	bool sync = ioband_is_sync(sh, g) && !grp->offline && !dev->dead &&
-		    sh->nr_active > 1;
 
 	g->last_done = now;
 	g->grace = now + min(g->think + 4 * g->think_dev + IOBAND_GRACE_SLACK_NS,
 			     IOBAND_GRACE_NS);
 	g->nr_back++;
-	if (g->where != IOBAND_FLYING)
+	if (g->own.where != IOBAND_FLYING)
 		return;
-	ioband_set_sync(sh, grp, sync);
-	if (!sync)
+	g->sync = ioband_is_sync(sh, g) && !grp->offline && !grp->dev->dead && sh->nr_active > 1;
+	if (!g->sync)
 		g->nr_back = min(g->nr_back, 1U);
-	if (!g->infl)
-		ioband_move(dev, grp, sync ? IOBAND_AWAITED : IOBAND_AWAY);
+	if (g->infl)
+		return;
+	if (g->sync)
+		list_add_tail(&g->awaited, &sh->awaited);
+	else
+		ioband_move(grp, IOBAND_AWAY, now);
 }

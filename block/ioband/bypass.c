@@ -5,7 +5,8 @@
  * A gate can do nothing for a device that takes all that it is given, or for a group
  * that is alone.  What passes then is only counted, per CPU:
  *
- *  solo	All I/O for a while was of one group.  It passes until another one comes.
+ *  solo	All I/O for a while was of one group, and nothing is known of the device.  It
+ *		passes until another one comes.
  *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
  *		all pass.  Every 16th on a CPU looks whether there is still room, or
  *		sooner if the CPU has used up its part of what there was.  The gate
@@ -76,10 +77,7 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
 	/* what was begun to be measured before knows nothing of them */
-	ioband_window_again(&sh->knee.window, sh->knee.depth);
-	sh->bdp_sum = 0;
-	sh->bdp_nr = 0;
-	sh->bdp_start = ktime_get_ns();
+	ioband_window_start(&sh->depth.window);
 	return 0;
 }
 
@@ -140,7 +138,8 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 
 		WRITE_ONCE(dev->solo, NULL);
 		ioband_drain_passed(dev, now);
 	} else if (!dev->solo && !dev->open && !grp->offline &&
-		   sh->nr_active == (grp->share.where != IOBAND_AWAY) &&
+		   !ioband_depth_is_settled(&sh->depth) &&
+		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
 		   now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(dev)) {
 		/* of whom was alone before, nothing is in flight any more */
 		WRITE_ONCE(dev->solo, grp);
@@ -160,11 +159,11 @@ static void ioband_try_open(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	int cpu;
 
-	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !sh->least ||
-	    2 * sh->latency > 3 * sh->least || ioband_uncounted(dev))
+	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
+	    ioband_uncounted(dev))
 		return;
 	for_each_possible_cpu(cpu)
-		ioband_grant(per_cpu_ptr(dev->passed, cpu), sh->knee.depth);
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), ioband_depth_now(sh));
 	sh->open_since = now;
 	sh->nr_opened++;
 	WRITE_ONCE(dev->open, true);
@@ -176,8 +175,9 @@ static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	unsigned int infl = sh->infl + ioband_passed_sum(dev);
 
-	if (now - sh->open_since < IOBAND_OPEN_NS && infl < sh->knee.depth) {
-		ioband_grant(this_cpu_ptr(dev->passed), sh->knee.depth - infl);
+	if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
+	    ioband_depth_is_settled(&sh->depth)) {
+		ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
 		return true;
 	}
 	WRITE_ONCE(dev->open, false);
@@ -211,6 +211,7 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 	struct ioband_dev *dev = grp->dev;
 
 	lockdep_assert_held(&dev->lock);
+	ioband_observe_elevator(dev);
 	ioband_try_solo(dev, grp, now);
 	if (!dev->open) {
 		ioband_try_open(dev, now);

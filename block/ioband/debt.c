@@ -298,6 +298,9 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	/* a device without limits may be above some that have them */
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));
+	if (grp && ioband_is_ready(grp))
+		/* once: meanwhile others of it owe more, which they wait for */
+		ioband_repay_debt(ioband_share_debt_ns(grp));
 	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current))
 		again |= ioband_repay_grp(grp);
 	if (again)

@@ -43,19 +43,19 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 
 static void ioband_show_share(struct seq_file *sf, struct ioband_grp *grp)
 {
-	static const char * const where[] = { "away", "queued", "flying", "awaited" };
+	static const char * const where[] = { "away", "queued", "flying", "stuck" };
 	struct ioband_share *g = &grp->share;
 	u64 asked, got;
 
-	if (!g->last_done && !g->used.second && g->where == IOBAND_AWAY)
+	if (!g->last_done && !g->used.second && g->own.where == IOBAND_AWAY)
 		return;
 	ioband_share_parts(grp, &asked, &got);
 	seq_printf(sf, " share: weight=%u share_ppm=%llu got_ppm=%llu %s inflight=%u share_waits=%llu share_wait_ns=%lld think_ns=%lld",
-		   g->weight, asked, got, where[g->where], g->infl,
+		   g->weight, asked, got, where[g->own.where], g->infl,
 		   g->nr_waited, g->waited_ns, g->think);
-	if (g->where != IOBAND_AWAY)
+	if (g->own.where != IOBAND_AWAY)
 		seq_printf(sf, " behind_ns=%lld",
-			   (s64)(grp->dev->share.vtime - g->tag) >> 8);
+			   -ioband_lead_ns(grp));
 }
 
 static bool ioband_worth_showing(struct ioband_grp *grp)
@@ -113,7 +113,7 @@ DEFINE_SHOW_ATTRIBUTE(ioband_groups);
 static int ioband_share_show(struct seq_file *sf, void *v)
 {
 	static const char * const phases[] = {
-		"ramp", "ramp", "bisect", "hold", "probe", "return",
+		"open", "probe", "settled", "dip",
 	};
 	struct request_queue *q = sf->private;
 	/* the device goes after its debugfs directory */
@@ -121,21 +121,22 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 	struct ioband_sharer *sh = &dev->share;
 
 	guard(spinlock_irq)(&dev->lock);
-	seq_printf(sf, "depth=%u %s ahead=%u bdp=%llu.%03llu inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld lag_ns=%lld\n",
-		   sh->knee.depth, phases[sh->knee.phase], sh->ahead, ioband_bdp(sh) >> 10,
-		   (ioband_bdp(sh) & 1023) * 1000 >> 10, sh->infl, sh->outstanding,
-		   ioband_passed_sum(dev), sh->nr_active,
+	seq_printf(sf, "depth=%llu %s leading=%u most=%u ahead=%u inflight=%u outstanding=%u passed=%u active=%u%s opened=%u gap_ns=%lld lag_ns=%lld stuck=%u\n",
+		   (sh->depth.at_once + 512) >> 10, phases[sh->depth.phase],
+		   min(ioband_depth_now(sh), sh->depth.ceiling),
+		   min(sh->depth.most, sh->depth.ceiling), sh->ahead, sh->infl,
+		   sh->outstanding, ioband_passed_sum(dev), sh->nr_active,
 		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened,
-		   sh->gap, sh->lag);
-	for (int rw = READ; rw <= WRITE; rw++) {
-		for (int size = 0; size < IOBAND_SIZES; size++) {
-			struct ioband_class *class = &sh->class[rw][size];
+		   sh->gap, sh->lag, sh->stuck);
+	for (int size = 0; size < 2 * IOBAND_WINDOW_SIZES; size++) {
+		u32 bytes = sh->bytes[size] >> 8;
+		bool write = size >= IOBAND_WINDOW_SIZES;
 
-			if (class->ns)
-				seq_printf(sf, "%s bytes=%llu cost_ns=%llu least_ns=%llu\n",
-					   str_write_read(rw), class->bytes >> 8,
-					   class->ns >> 8, class->least >> 8);
-		}
+		if (bytes)
+			seq_printf(sf, "%s bytes=%u cost_ns=%llu idle_ns=%llu\n",
+				   str_write_read(write), bytes,
+				   ioband_cost_of(&sh->cost, write, bytes) >> 8,
+				   sh->depth.window.class[size].idle_ns);
 	}
 	return 0;
 }

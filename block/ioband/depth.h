@@ -3,6 +3,7 @@
 #define IOBAND_DEPTH_H
 
 #include <linux/limits.h>
+#include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -13,343 +14,311 @@
 #include "window.h"
 
 /*
- * How many I/Os a device needs at once to be as fast as it can be: the knee.
+ * How many I/Os a device does at once: by Little's law the number in flight, divided by how
+ * many times longer I/Os take than on an idle device.
  *
- * Below it the device idles, above it I/Os only wait inside the device, where no
- * weight orders them.  The finder sees nothing but completions.  It measures the
- * time per completion at one depth over a window, then moves:
+ *  OPEN	Nothing is known.  All I/Os go, until a group lags behind others.
+ *  PROBE	A quarter of what is in flight may be, then a quarter of that, until I/Os
+ *		take no less time: that is how long they take on an idle device.
+ *  SETTLED	The number is followed with each window.
+ *  DIP		Now and then, or when the number has changed much, a window with half of it
+ *		shows again how long I/Os take on an idle device.
  *
- *  RAMP		from the last good depth up by 4 until that gains nothing
- *  BISECT	down to the least depth that is within IOBAND_KNEE_PPM of the best, in
- *		two windows: of many, one is lucky
- *  HOLD	stay for a while, and look whether the load has grown
- *  PROBE	one window a little deeper or shallower ...
- *  RETURN	... and one back: three in a row show a gain of a percent through
- *		noise of several
+ * The number need not be exact.  If it is too low, only groups that lead others wait for it;
+ * if it is too high by less than what waits, as many wait as have to.
+ *
+ * Example: 64 I/Os at once of 100 us each, and 128 in flight take 200 us.  With 32, and with 8,
+ * they take 100 us.  So 128 / (200 / 100) = 64 are done at once.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
-#define IOBAND_DEPTH_MAX	1024
-/* A device that does one I/O at a time needs no more to reorder in. */
-#define IOBAND_DEPTH_SERIAL	32
-/* Below this bdp, that is what a device does; see struct ioband_load. */
-#define IOBAND_SERIAL_BDP	1536
-/* So much faster than with one I/O at a time, 1 / 1024, it does several at once. */
-#define IOBAND_PARALLEL_GAIN	4096
-/* What counts as a gain, parts per million. */
-#define IOBAND_KNEE_PPM		10000
-/* Of fewer than this, one less may be a lot less. */
-#define IOBAND_KNEE_FEW		8
-/* windows between two probes */
-#define IOBAND_HOLD_WINDOWS	24
+/* In flight beyond what a device does at once, 1 / 1024. */
+#define IOBAND_DEPTH_MARGIN	40
+/* Of errors: more would take no longer, and that is no chance. */
+#define IOBAND_DEPTH_ROOMY	6
+/* Between two dips: so long, and so many I/Os for each that is done at once. */
+#define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
+#define IOBAND_DIP_IOS		3000
+/* Below this a device does one I/O at a time, 1 / 1024. */
+#define IOBAND_SERIAL		1536
+#define IOBAND_DEPTH_MAX	1048576U
 
 enum ioband_phase {
-	IOBAND_RAMP_FROM,	/* measuring the depth to start from */
-	IOBAND_RAMP,
-	IOBAND_BISECT,
-	IOBAND_HOLD,
+	IOBAND_OPEN,
 	IOBAND_PROBE,
-	IOBAND_RETURN,
-};
-
-enum ioband_probe {
-	IOBAND_DOUBLE,
-	IOBAND_DEEPER,
-	IOBAND_SHALLOWER,
-	IOBAND_NR_PROBES,
-};
-
-/* what the probes of one kind have shown so far, ppm of gain */
-struct ioband_evidence {
-	s64		sum;
-	u64		sum_sq;
-	unsigned int	nr;
+	IOBAND_SETTLED,
+	IOBAND_DIP,
 };
 
 /**
- * struct ioband_knee - the finder's state
- * @depth:	I/Os in flight at most, at least 1
- * @gain:	how much faster the device was than with one I/O at a time, in
- *		1 / 1024, 0 if that is not known
+ * struct ioband_depth - what is known of how many I/Os a device does at once
+ * @depth:	I/Os in flight at most while a group that leads wants to send another one
+ * @most:	I/Os in flight at most while one that does not lead wants to
+ * @alone:	the same while there is no other
+ * @ceiling:	I/Os in flight at most whoever wants to send one: while a window measures
+ * @tags:	I/Os that the device takes, IOBAND_DEPTH_MAX if it does not say
+ * @at_once:	I/Os that the device does at once, 1 / 1024
  *
- * See ioband_knee_init().
+ * See ioband_depth_init().
  */
-struct ioband_knee {
+struct ioband_depth {
 	unsigned int		depth;
-	u64			gain;
+	unsigned int		most;
+	unsigned int		alone;
+	unsigned int		ceiling;
+	unsigned int		tags;
+	u64			at_once;
 
-	/* private: measuring, and the search */
-	struct ioband_window	window;
+	/* private: */
 	enum ioband_phase	phase;
-	enum ioband_probe	probe;
-	unsigned int		good;	/* least depth known to be deep enough */
-	unsigned int		bad;	/* greatest known not to be, or 0 */
-	unsigned int		prev;
-	unsigned int		held;	/* windows of HOLD, then probes */
-	unsigned int		turn;
-	bool			fitted;	/* one window of BISECT said good */
-	unsigned int		outstanding;	/* when the knee was found */
-	struct ioband_sample	base;
-	struct ioband_sample	best;
-	u64			single;	/* period of one I/O at a time, or 0 */
-	struct ioband_evidence	seen[IOBAND_NR_PROBES];
+	struct ioband_window	window;
+	bool			first;		/* window of PROBE */
+	u64			open_inflight;	/* 1 / 1024: of the last window of OPEN ... */
+	u64			open_ratio;	/* ... and how long its I/Os took */
+	unsigned int		chooses;	/* see ioband_depth_init() */
+	u64			at_dip;		/* at_once of the last dip */
+	u64			faster;		/* I/Os take less time since, 1 / 1024 */
+	u64			roomy;		/* evidence, 1 / 1024 of an error */
+	unsigned int		turn;		/* windows since there was room */
+	s64			dip_at_ns;
+	u64			last_ratio;	/* of the last window */
 };
 
-static inline void ioband_knee_at(struct ioband_knee *k, unsigned int depth,
-				  s64 now)
+static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
 {
-	k->depth = clamp(depth, 1U, IOBAND_DEPTH_MAX);
-	ioband_window_start(&k->window, k->depth, now);
+	return d->phase == IOBAND_SETTLED || d->phase == IOBAND_DIP;
 }
 
 /**
- * ioband_knee_init - start from one I/O at a time
- * @k:		the finder
- * @now:	ns
- */
-static inline void ioband_knee_init(struct ioband_knee *k, s64 now)
-{
-	*k = (struct ioband_knee){ .phase = IOBAND_RAMP_FROM };
-	ioband_knee_at(k, 1, now);
-}
-
-/* Is @s within what counts as a gain of the best, @slack ppm aside? */
-static inline bool ioband_knee_fits(const struct ioband_knee *k,
-				    const struct ioband_sample *s, u32 slack)
-{
-	return ioband_gain(s->per, k->best.per) <=
-	       IOBAND_KNEE_PPM + min(slack, 2U * IOBAND_KNEE_PPM);
-}
-
-static inline unsigned int ioband_knee_hold(struct ioband_knee *k,
-					    unsigned int depth)
-{
-	k->phase = IOBAND_HOLD;
-	k->good = depth;
-	k->held = 0;
-	k->window.ref = 0;
-	return depth;
-}
-
-static inline unsigned int ioband_knee_bisect(struct ioband_knee *k,
-					      unsigned int outstanding)
-{
-	if (k->good - k->bad > max(1U, k->good / 16)) {
-		k->phase = IOBAND_BISECT;
-		return (k->good + k->bad) / 2;
-	}
-	/* nothing does more at once than it has */
-	k->gain = min(k->gain, (u64)k->good << 10);
-	k->turn = 0;
-	memset(k->seen, 0, sizeof(k->seen));
-	k->outstanding = outstanding;
-	return ioband_knee_hold(k, k->good);
-}
-
-/* Four times as deep as @base was measured at. */
-static inline unsigned int ioband_knee_ramp(struct ioband_knee *k,
-					    const struct ioband_sample *base,
-					    unsigned int limit)
-{
-	if (k->depth == 1)
-		k->single = base->per;
-	else if (k->phase != IOBAND_RAMP)
-		k->single = mul_u64_u64_shr(base->per, k->gain, 10);
-	k->phase = IOBAND_RAMP;
-	k->base = *base;
-	k->prev = k->depth;
-	k->window.ref = base->per;
-	return max(k->prev, min(limit, 4 * k->prev));
-}
-
-static inline unsigned int ioband_knee_ramped(struct ioband_knee *k,
-					      const struct ioband_sample *s,
-					      unsigned int limit)
-{
-	s64 gain = ioband_gain(k->base.per, s->per);
-	u32 noise = min(s->err + k->base.err, 5U * IOBAND_KNEE_PPM);
-
-	if (gain > max_t(u32, noise, IOBAND_KNEE_PPM) && k->depth != k->prev) {
-		k->bad = k->prev;
-		return ioband_knee_ramp(k, s, limit);
-	}
-	k->best = s->per < k->base.per ? *s : k->base;
-	k->best.err = min(k->best.err, 2U * IOBAND_KNEE_PPM);
-	k->window.ref = 0;
-	if (ioband_knee_fits(k, &k->base, k->best.err)) {
-		k->good = k->prev;
-		return ioband_knee_bisect(k, k->base.outstanding);
-	}
-	k->good = k->depth;
-	k->bad = k->prev;
-	return ioband_knee_bisect(k, s->outstanding);
-}
-
-/**
- * ioband_knee_bdp - how many I/Os does the device do at once?
- * @k:		the finder
- * @least:	what the least latencies say: too few if I/Os take more or less as
- *		they like
+ * ioband_depth_is_idle - do I/Os take hardly longer than on an idle device?
+ * @d:		its depth
  *
- * Return: in 1 / 1024, see struct ioband_load.
+ * Return: by the last window; false if that is not known.
  */
-static inline u64 ioband_knee_bdp(const struct ioband_knee *k, u64 least)
+static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {
-	return k->gain >= IOBAND_PARALLEL_GAIN ? max(k->gain, least) : least;
+	return d->phase == IOBAND_SETTLED && d->last_ratio < 1280;
 }
 
-static inline unsigned int ioband_knee_probe(struct ioband_knee *k,
-					     const struct ioband_sample *s,
-					     const struct ioband_load *load,
-					     unsigned int limit)
+static inline unsigned int ioband_depth_round(u64 ios)
 {
-	static const u8 order[] = {
-		IOBAND_DEEPER, IOBAND_SHALLOWER, IOBAND_DEEPER, IOBAND_SHALLOWER,
-		IOBAND_DEEPER, IOBAND_SHALLOWER, IOBAND_DOUBLE,
+	return clamp(ios >> 10, 1ULL, (u64)IOBAND_DEPTH_MAX);
+}
+
+/*
+ * Every so many windows a few more are let go, to see whether the device does more by now.
+ * Seldom where that makes others wait for long.  One is on its way while it is not in flight.
+ */
+static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
+{
+	/* more than one and a tenth are two: the tenth would be lost; of many it is nothing */
+	u64 more = d->at_once < 4 << 10 ? 922 : 0;
+
+	more += d->at_once * IOBAND_DEPTH_MARGIN >> 10;
+	if (d->turn % (d->at_once < IOBAND_SERIAL ? 64 : 8))
+		return ioband_depth_round(d->at_once + more);
+	return ioband_depth_round(d->at_once + d->at_once / 16) + 2;
+}
+
+/*
+ * A group that leads nobody may have more in flight, as I/Os of another kind may be done more at
+ * once, but not what others would wait for behind it when they come.  Less if it is alone.
+ */
+static inline void ioband_depth_set(struct ioband_depth *d)
+{
+	u64 most = d->at_once < IOBAND_SERIAL ? 2 << 10 : 4 * d->at_once;
+	u64 alone = max(d->at_once + d->at_once / 2, 2ULL << 10);
+
+	d->at_once = clamp(d->at_once, 1024ULL, (u64)d->tags << 10);
+	if (d->chooses > 1)
+		most = alone = max(8 * d->at_once, (u64)d->chooses << 10);
+	d->depth = min(ioband_depth_leading(d), d->tags);
+	d->most = min(ioband_depth_round(most), d->tags);
+	d->alone = min(ioband_depth_round(alone), d->tags);
+}
+
+/**
+ * ioband_depth_init - nothing is known of a device
+ * @d:		its depth
+ * @tags:	I/Os that the device takes, 1 to IOBAND_DEPTH_MAX
+ * @chooses:	I/Os that it chooses the next one among, as a disk that turns does: its rate grows
+ *		up to there
+ */
+static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
+				     unsigned int chooses)
+{
+	*d = (struct ioband_depth){
+		.depth = tags, .most = tags, .alone = tags, .ceiling = IOBAND_DEPTH_MAX, .tags = tags,
+		.at_once = 1024, .chooses = chooses,
 	};
-	unsigned int cur = k->good, depth;
-	bool slack = ((u64)cur << 10) > 2 * ioband_knee_bdp(k, load->bdp);
-
-	k->held = 0;
-	k->probe = order[k->turn++ % ARRAY_SIZE(order)];
-	switch (k->probe) {
-	case IOBAND_DOUBLE:
-		depth = min(limit, 2 * cur);
-		break;
-	case IOBAND_DEEPER:
-		depth = min(limit, cur + max(1U, cur / 8));
-		break;
-	default:
-		/* one of a few less is no small step: only where it should cost nothing */
-		if (!slack && cur < IOBAND_KNEE_FEW)
-			return cur;
-		depth = cur - min(cur, max(1U, cur / (slack ? 2 : 16)));
-	}
-	/* deeper shows nothing if the depth is no limit, less if there is one group */
-	if (!depth || depth == cur ||
-	    (k->probe == IOBAND_SHALLOWER ? load->groups < 2 : !s->limited))
-		return cur;
-	k->phase = IOBAND_PROBE;
-	k->base = *s;
-	return depth;
 }
 
-/* The standard error of the mean of some gains. */
-static inline s64 ioband_knee_error(const struct ioband_evidence *e, s64 mean)
+static inline void ioband_depth_settle(struct ioband_depth *d, u64 at_once, s64 now)
 {
-	u64 sq = (u64)(mean * mean) * e->nr;
-
-	if (e->nr < 2)
-		return 0;
-	return int_sqrt64(div_u64(e->sum_sq - min(e->sum_sq, sq),
-				  e->nr * (e->nr - 1)));
+	d->phase = IOBAND_SETTLED;
+	d->turn = 1;
+	d->ceiling = IOBAND_DEPTH_MAX;
+	d->at_once = at_once;
+	ioband_depth_set(d);
+	d->at_dip = d->at_once;
+	d->faster = 1024;
+	d->dip_at_ns = now;
 }
 
-/* Back from a probe: move if all such probes together leave no doubt. */
-static inline unsigned int ioband_knee_judge(struct ioband_knee *k,
-					     const struct ioband_sample *s,
-					     unsigned int limit)
+static inline void ioband_depth_measure(struct ioband_depth *d, enum ioband_phase phase,
+					u64 ceiling)
 {
-	struct ioband_evidence *e = &k->seen[k->probe];
-	u64 both = mul_u64_u64_div_u64(2 * k->base.per, s->per,
-				       k->base.per + s->per);
-	s64 gain = clamp(ioband_gain(both, k->best.per), -(s64)USEC_PER_SEC,
-			 (s64)USEC_PER_SEC);
-	unsigned int probed = k->prev;
-	bool moved = false;
-	s64 mean, se;
-
-	e->nr++;
-	e->sum += gain;
-	e->sum_sq += gain * gain;
-	mean = div_s64(e->sum, e->nr);
-	se = ioband_knee_error(e, mean);
-	if (e->nr >= 3 && k->probe != IOBAND_SHALLOWER &&
-	    mean - 3 * se / 2 > IOBAND_KNEE_PPM) {
-		e->nr = 0;
-		k->bad = k->good;
-		return ioband_knee_ramp(k, s, limit);
-	}
-	if (e->nr >= 3 && k->probe == IOBAND_SHALLOWER &&
-	    mean - 3 * se / 2 > -IOBAND_KNEE_PPM / 2)
-		moved = true;
-	if (e->nr >= 12 || (e->nr >= 3 &&
-			    (moved || abs(mean - IOBAND_KNEE_PPM) > 3 * se)))
-		*e = (struct ioband_evidence){ };
-	return ioband_knee_hold(k, moved ? probed : k->good);
+	d->phase = phase;
+	d->ceiling = ioband_depth_round(ceiling);
 }
 
-/* A window has ended.  Returns the depth of the next. */
-static inline unsigned int ioband_knee_step(struct ioband_knee *k,
-					    const struct ioband_sample *s,
-					    const struct ioband_load *load)
+/* Do I/Os take less time than it was thought that they do on an idle device?  Look further down. */
+static inline bool ioband_depth_further(struct ioband_depth *d, const struct ioband_sample *s)
 {
-	unsigned int limit = IOBAND_DEPTH_MAX;
-	bool fits;
+	if (s->ratio >= 922 && !d->first)
+		return false;
+	d->first = false;
+	ioband_window_idle(&d->window, s->ratio);
+	d->open_ratio = div64_u64(d->open_ratio << 10, max(s->ratio, 1ULL));
+	if (d->ceiling <= 1)
+		return false;
+	ioband_depth_measure(d, IOBAND_PROBE, (u64)d->ceiling << 8);
+	return true;
+}
 
-	if (k->phase == IOBAND_RAMP && k->single)
-		k->gain = min(div64_u64(k->single << 10, min(s->per, k->base.per)),
-			      (u64)k->depth << 10);
-	if (ioband_knee_bdp(k, load->bdp) < IOBAND_SERIAL_BDP)
-		limit = IOBAND_DEPTH_SERIAL;
-	/* beyond that submitters wait where no weight counts */
-	limit = min_not_zero(limit, load->limit);
-	switch (k->phase) {
-	case IOBAND_RAMP_FROM:
-		k->bad = 0;
-		return ioband_knee_ramp(k, s, limit);
-	case IOBAND_RAMP:
-		return ioband_knee_ramped(k, s, limit);
-	case IOBAND_BISECT:
-		/* in doubt deeper: probes come back from there, and nothing is lost */
-		fits = ioband_gain(s->per, k->best.per) + s->err + k->best.err <=
-		       IOBAND_KNEE_PPM;
-		if (fits && !k->fitted) {
-			k->fitted = true;
-			return k->depth;
-		}
-		k->fitted = false;
-		*(fits ? &k->good : &k->bad) = k->depth;
-		return ioband_knee_bisect(k, s->outstanding);
-	case IOBAND_HOLD:
-		/* it takes fewer than it did */
-		k->good = min_not_zero(k->good, load->limit);
-		if (s->limited && s->outstanding > 2 * k->outstanding &&
-		    k->outstanding < max(32U, 2 * k->good)) {
-			k->bad = 0;
-			return ioband_knee_ramp(k, s, limit);
-		}
-		if (++k->held < IOBAND_HOLD_WINDOWS)
-			return k->good;
-		return ioband_knee_probe(k, s, load, limit);
-	case IOBAND_PROBE:
-		k->phase = IOBAND_RETURN;
-		k->best = *s;
-		k->prev = k->depth;
-		return k->good;
-	case IOBAND_RETURN:
-		return ioband_knee_judge(k, s, limit);
+static inline u64 ioband_depth_little(const struct ioband_depth *d)
+{
+	return div64_u64(d->open_inflight << 10, max(d->open_ratio, 1ULL));
+}
+
+static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	ioband_window_idle(&d->window, s->ratio);
+	d->open_inflight = s->inflight;
+	d->open_ratio = 1024;
+	/* once more in any case: those that take the longest may all still be in flight */
+	d->first = true;
+	if (s->led ? s->inflight >= 1536 : s->inflight >= 8 << 10)
+		ioband_depth_measure(d, IOBAND_PROBE, s->inflight / 4);
+}
+
+static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	if (!s->held && !s->led) {
+		d->phase = IOBAND_OPEN;
+		d->ceiling = IOBAND_DEPTH_MAX;
+	} else if (!ioband_depth_further(d, s)) {
+		ioband_depth_settle(d, ioband_depth_little(d), now);
 	}
-	return k->good;
+}
+
+/* The less sure a window is, the less it counts: 1 / 1024. */
+static inline u64 ioband_depth_gain(const struct ioband_sample *s)
+{
+	return clamp(div_u64(256 * 420, s->err * s->err), 16ULL, 256ULL);
+}
+
+static inline void ioband_depth_track(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
+	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio;
+	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
+
+	/* more than it does at once, and it takes no longer?  Half an error is for chance. */
+	if (longer)
+		d->roomy = 0;
+	else if (s->inflight > d->at_once + d->at_once / 256)
+		d->roomy = max((s64)d->roomy + div_s64(room * 1024, s->err) - 512, 0LL);
+	if (d->roomy > IOBAND_DEPTH_ROOMY << 10) {
+		d->at_once = max(d->at_once, s->inflight);
+		d->at_once += d->at_once / 4;
+		d->roomy = 0;
+		d->turn = 0;
+	} else if (seen > d->at_once || longer) {
+		/* with fewer in flight than that, all that is known is that it does as many */
+		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;
+	}
+}
+
+static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	u64 period_ns;
+
+	if (s->ratio + 2 * s->err < 1024) {
+		/* by about the fourth root */
+		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
+		d->faster = d->faster * (3 * 1024 + s->ratio) >> 12;
+	}
+	if (!s->held && !s->led && s->inflight <= d->at_once)
+		return;
+	d->turn++;
+	ioband_depth_track(d, s);
+	ioband_depth_set(d);
+	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, d->at_once, 18);
+	if (10 * d->at_once < 7 * d->at_dip || d->faster < 922 ||
+	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
+		d->open_inflight = d->at_once;
+		d->open_ratio = 1024;
+		ioband_depth_measure(d, IOBAND_DIP, d->at_once / 2);
+	}
+}
+
+static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
+{
+	u64 at_once = d->at_once;
+
+	if (ioband_depth_further(d, s))
+		return;
+	if (s->ratio < 922)
+		at_once = ioband_depth_little(d);
+	else if (s->ratio > 1075 && s->ratio > 1024 + 3 * s->err)
+		ioband_window_idle(&d->window, s->ratio);
+	else
+		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
+	ioband_depth_settle(d, at_once, now);
 }
 
 /**
- * ioband_knee_done - an I/O has completed
- * @k:		the finder
- * @load:	the device now
+ * ioband_depth_done - an I/O has completed
+ * @d:		the device's depth
+ * @io:		the I/O
  * @now:	ns
  *
- * Return: true if @k->depth may have changed.
+ * Return: true if @d->depth or @d->ceiling may have changed.
  */
-static inline bool ioband_knee_done(struct ioband_knee *k,
-				    const struct ioband_load *load, s64 now)
+static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband_io *io, s64 now)
 {
 	struct ioband_sample s;
 
-	if (!ioband_window_done(&k->window, k->depth, load, now, &s))
+	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s))
 		return false;
-	ioband_knee_at(k, ioband_knee_step(k, &s, load), now);
+	d->last_ratio = s.ratio;
+	if (s.inflight > d->ceiling * 1280ULL) {
+		/* what cannot wait does not: try again, or later */
+		if (d->phase == IOBAND_DIP)
+			ioband_depth_settle(d, d->at_once, now);
+		ioband_window_start(&d->window);
+		return true;
+	}
+	switch (d->phase) {
+	case IOBAND_OPEN:
+		ioband_depth_opened(d, &s);
+		break;
+	case IOBAND_PROBE:
+		ioband_depth_probed(d, &s, now);
+		break;
+	case IOBAND_SETTLED:
+		ioband_depth_follow(d, &s, now);
+		break;
+	case IOBAND_DIP:
+		ioband_depth_dipped(d, &s, now);
+		break;
+	}
+	ioband_window_start(&d->window);
 	return true;
 }
 
@@ -358,7 +327,7 @@ static inline bool ioband_knee_done(struct ioband_knee *k,
  * @lag:	from the completion of one to the submission of that which it made
  *		room for, ns
  * @latency:	from there to its completion, the lag included, ns
- * @depth:	what the finder found
+ * @depth:	I/Os in flight
  *
  * As many as complete meanwhile.  Twice that, since those that go together are
  * submitted one after the other.

@@ -135,7 +135,7 @@ struct ioband_grp {
 	unsigned int		io_bytes;	/* average length of a write of them */
 	s64			owed_at_ns;	/* when one last passed unpaid */
 	struct ioband_share	share;
-};
+} __aligned(IOBAND_CARRY_MASK + 1);
 
 /* per device, direction and some CPUs: bios on their way out */
 struct ioband_out {
@@ -210,12 +210,6 @@ static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)
 static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
 {
 	return pd_to_grp(blkg_to_pd(blkg, &blkcg_policy_ioband));
-}
-
-/* of sharer->queued */
-static inline struct ioband_grp *node_to_grp(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct ioband_grp, share.node);
 }
 
 /*

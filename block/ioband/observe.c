@@ -10,39 +10,87 @@
 #include "../blk-mq.h"
 #include "ioband.h"
 
-/* Completions between two looks at the bdp, at least. */
-#define IOBAND_BDP_NR		64
+/* An I/O that takes longer than so many others counts as if it took that. */
+#define IOBAND_LATENCY_TIMES	16
+/* I/Os that a disk that turns chooses the next one among. */
+#define IOBAND_CHOOSES		32
 
-static void ioband_observe_bdp(struct ioband_sharer *sh, u64 least, s64 now)
+/* What it takes of a device does not depend on its length. */
+static bool ioband_has_length(const struct bio *bio)
 {
-	s64 elapsed = now - sh->bdp_start;
+	return bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE ||
+	       bio_op(bio) == REQ_OP_ZONE_APPEND;
+}
 
-	sh->bdp_sum += least;
-	/* not within a burst of completions */
-	if (++sh->bdp_nr < IOBAND_BDP_NR || elapsed < 2 * sh->latency)
-		return;
-	sh->bdp = max(div64_u64(sh->bdp_sum << 10, max(elapsed, 1)),
-		      sh->bdp - div_u64(sh->bdp, 50));
-	sh->bdp_sum = 0;
-	sh->bdp_nr = 0;
-	sh->bdp_start = now;
+/**
+ * ioband_bio_length - the length that a bio costs by
+ * @bio:	the bio
+ *
+ * Return: bytes, 0 for one that moves no data.
+ */
+u32 ioband_bio_length(const struct bio *bio)
+{
+	return ioband_has_length(bio) ? bio->bi_iter.bi_size : 0;
+}
+
+/**
+ * ioband_bio_size - the class of a bio, by direction and length
+ * @bio:	the bio
+ *
+ * Return: see ioband_window_class().
+ */
+unsigned int ioband_bio_size(const struct bio *bio)
+{
+	return ioband_window_class(bio_data_dir(bio), ioband_bio_length(bio));
+}
+
+/**
+ * ioband_observe_size - a bio is given to the device
+ * @sh:		the device
+ * @bio:	the bio: when it comes back it has forgotten its length
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio)
+{
+	u64 *average = &sh->bytes[ioband_bio_size(bio)], bytes = (u64)ioband_bio_length(bio) << 8;
+
+	*average = *average ? *average + (s64)(bytes - *average) / 16 : bytes;
+}
+
+/* Is what completes meanwhile what the device can do? */
+static bool ioband_is_busy(const struct ioband_sharer *sh)
+{
+	switch (sh->depth.phase) {
+	case IOBAND_OPEN:
+		return ioband_first_grp(sh);
+	case IOBAND_SETTLED:
+		return ioband_first_grp(sh) || sh->infl - sh->stuck >= sh->depth.depth;
+	default:
+		return false;
+	}
 }
 
 /* What the device is like, from one more completion. */
-static void ioband_observe(struct ioband_sharer *sh, struct bio *bio,
-			   unsigned int size, s64 now)
+static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned int size, s64 now)
 {
-	s64 latency = now - bio->issue_time_ns;
-	s64 interval = now - sh->last;
-	bool serial = ioband_is_serial(sh) || sh->knee.depth < 4;
-	s64 took = serial ? interval : div_s64(latency, sh->infl);
-	u64 least = ioband_class_learn(ioband_class(sh, bio, size), latency, took);
+	struct ioband_io io = {
+		.class = size,
+		.inflight = sh->infl - sh->stuck,
+		.given_ns = bio->issue_time_ns,
+	};
+	s64 latency = now - io.given_ns, interval = now - sh->last;
+	u32 bytes = ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0;
 
 	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
+	/* of one that hung for half a minute little is to be learned */
+	if (sh->latency)
+		latency = min(latency, IOBAND_LATENCY_TIMES * sh->latency);
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
-	sh->least += sh->least ? ((s64)least - sh->least) / 16 : least;
 	sh->last = now;
-	ioband_observe_bdp(sh, least, now);
+	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, sh->latency, now, sh->idle_ns,
+			 ioband_is_busy(sh));
+	ioband_depth_done(&sh->depth, &io, now);
 }
 
 /**
@@ -67,43 +115,42 @@ void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio)
 	lag = (s64)ktime_get_ns() - (s64)bio->issue_time_ns;
 	sh->lag += (max(lag, 0) - sh->lag) / 16;
 	sh->ahead = READ_ONCE(dev->q->elevator) ?
-		    ioband_ahead(sh->lag, sh->latency, sh->knee.depth) : 0;
+		    ioband_ahead(sh->lag, sh->latency, sh->depth.depth) : 0;
 }
 
-/* All its tags; a device without does not say. */
+/*
+ * All that the device takes: beyond that submitters wait where no weight counts, or a driver
+ * refuses I/Os and tries again later.  A device without tags does not say.
+ */
 static unsigned int ioband_tags(struct request_queue *q)
 {
+	unsigned int depth = min_not_zero(q->queue_depth, IOBAND_DEPTH_MAX), queues = 1;
 	struct blk_mq_tag_set *set = q->tag_set;
-	unsigned int queues;
 
 	if (!queue_is_mq(q))
-		return 0;
-	if (blk_mq_is_shared_tags(set->flags))
-		return set->queue_depth;
-	queues = max3(set->map[HCTX_TYPE_DEFAULT].nr_queues,
-		      set->map[HCTX_TYPE_READ].nr_queues, 1U);
-	return min_t(u64, (u64)set->queue_depth * queues, UINT_MAX);
+		return depth;
+	if (!blk_mq_is_shared_tags(set->flags))
+		queues = max3(set->map[HCTX_TYPE_DEFAULT].nr_queues,
+			      set->map[HCTX_TYPE_READ].nr_queues, 1U);
+	return clamp_t(u64, (u64)(set->queue_depth - set->reserved_tags) * queues, 1, depth);
 }
 
-static void ioband_observe_depth(struct ioband_dev *dev, s64 now)
+/**
+ * ioband_observe_elevator - with another scheduler, or other tags, it is another device
+ * @dev:	the device
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_elevator(struct ioband_dev *dev)
 {
-	struct ioband_sharer *sh = &dev->share;
 	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
-	struct ioband_load load = {
-		.idle_ns = sh->idle_ns,
-		.bdp = sh->bdp,
-		.outstanding = sh->outstanding,
-		.groups = sh->nr_active,
-		.limit = ioband_tags(dev->q),
-		.limited = sh->limited,
-	};
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int tags = ioband_tags(dev->q);
 
-	/* with another scheduler it is another device */
-	if (sh->elevator != elevator) {
-		sh->elevator = elevator;
-		ioband_knee_init(&sh->knee, now);
-	}
-	ioband_knee_done(&sh->knee, &load, now);
+	if (sh->elevator == elevator && sh->depth.tags == tags)
+		return;
+	sh->elevator = elevator;
+	ioband_depth_init(&sh->depth, tags, blk_queue_rot(dev->q) ? IOBAND_CHOOSES : 1);
 }
 
 /* It is not in flight any more. */
@@ -112,10 +159,14 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 {
 	sh->infl--;
 	sh->outstanding--;
-	grp->share.infl--;
+	grp->share.progress_ns = now;
+	if (--grp->share.infl)
+		list_move_tail(&grp->share.busy, &sh->busy);
+	else
+		list_del_init(&grp->share.busy);
 	if (sh->excess) {
 		/* half for those who wait: of two that leave, one was too many */
-		sh->credit += rb_first_cached(&sh->queued) ? cost / 2 : 0;
+		sh->credit += ioband_first_grp(sh) ? cost / 2 : 0;
 		sh->excess = min(sh->excess - 1, sh->infl);
 	}
 	if (!sh->excess)
@@ -124,26 +175,36 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 		sh->idle_since = now;
 }
 
+/* An error, or that it would have to wait, says nothing of the device. */
+static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
+{
+	/* nor does it with others in the device that are not counted */
+	return !dev->draining && bio->bi_status == BLK_STS_OK;
+}
+
 static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 			      unsigned int size, bool completed)
 {
 	struct ioband_dev *dev = grp->dev;
+	struct ioband_sharer *sh = &dev->share;
 	s64 now = ktime_get_ns();
+	u64 cost = 0;
 
-	/* with others in the device that are not counted it tells nothing */
-	completed &= !dev->draining;
-	if (completed)
-		ioband_observe(&dev->share, bio, size, now);
-	else
-		dev->share.last = now;
-	ioband_landed(&dev->share, grp,
-		      completed ? ioband_class(&dev->share, bio, size)->ns : 0, now);
-	ioband_got_back(dev, grp, now);
+	size += bio_data_dir(bio) * IOBAND_WINDOW_SIZES;
+	ioband_window_time(&sh->depth.window, sh->infl - sh->stuck, now);
+	if (completed && ioband_tells(dev, bio)) {
+		ioband_observe(sh, bio, size, now);
+		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
+	}
+	if (!completed)
+		ioband_refund(grp, ioband_bio_cost(sh, bio));
+	sh->last = now;
+	ioband_unstick(grp, now);
+	ioband_landed(sh, grp, cost, now);
+	ioband_got_back(grp, now);
 	/* it may be gone but for what we have a reference on */
 	if (dev->dead)
 		return;
-	if (completed)
-		ioband_observe_depth(dev, now);
 	ioband_share_go(dev, NULL, now);
 }
 
@@ -157,14 +218,15 @@ static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio
 
 static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 {
-	unsigned int size = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
-	void *carried = (void *)(uintptr_t)(bio->bi_iocost_cost - size);
+	unsigned int carry = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
+	uintptr_t carried = bio->bi_iocost_cost;
 
 	bio->bi_iocost_cost = 0;
-	if (size == IOBAND_CARRY_PASSED)
-		ioband_passed_done(carried);
+	if (carry % (IOBAND_CARRY_PASSED + 1) == IOBAND_CARRY_PASSED)
+		ioband_passed_done((void *)(carried - IOBAND_CARRY_PASSED));
 	else
-		ioband_counted_done(carried, bio, size, completed);
+		ioband_counted_done((void *)(carried - carry), bio, ioband_carried_size(carry),
+				    completed);
 }
 
 /* See ioband_done_bio(). */
@@ -177,8 +239,8 @@ void __ioband_share_done(struct bio *bio)
  * ioband_share_return - a bio that the share gate let go is to wait for a cap
  * @bio:	the rest of a split, or one remapped to a device below
  *
- * It gives its place in the device to others meanwhile, and passes the gate again
- * afterwards.
+ * It gives its place in the device to others meanwhile, passes the gate again afterwards, and
+ * is charged for then.
  *
  * Context: that of the submitter; no lock of ours held.
  */

@@ -157,9 +157,9 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 	struct request_queue *q = pd_to_blkg(pd)->q;
 	struct ioband_grp *grp = pd_to_grp(pd);
 
-	ioband_weight_init(grp);
 	ioband_dev_get(q->ioband);
 	grp->dev = q->ioband;
+	ioband_weight_init(grp);
 }
 
 static void ioband_pd_online(struct blkg_policy_data *pd)

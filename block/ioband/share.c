@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who is next: the share gate of a device.
+ * The share gate of a device.
  *
- * A bio that its caps let go waits here while as many are in flight as the device
- * needs to be busy, see depth.h; then the group with the least start tag goes first,
- * see share.h.  Unless await.c knows somebody who is worth waiting for.
+ * A bio that its caps let go waits here while as many are in flight as the device does at
+ * once, see depth.h; then the first one of the group whose turn it is goes, see tree.c.  Unless
+ * await.c knows somebody who is worth waiting for.  A group that leads nobody goes in any
+ * case.
+ *
+ * Writeback of a group stands behind what its tasks wait for.
  *
  * What need not wait does not come here: see bypass.c.
  */
@@ -15,48 +18,11 @@
 
 /* What one hold of dev->lock sends at most. */
 #define IOBAND_SHARE_QUANTUM	64
-/* A lead is forgotten after being away for so long. */
-#define IOBAND_FORGET_NS	NSEC_PER_SEC
-/* Device time that is owed at most for bios that had to pass. */
+/* Device time that is owed at most for bios that had to pass; how long tasks wait for more. */
 #define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
-
-static bool ioband_before_node(struct rb_node *a, const struct rb_node *b)
-{
-	return ioband_tag_before(rb_entry(a, struct ioband_grp, share.node)->share.tag,
-				 rb_entry(b, struct ioband_grp, share.node)->share.tag);
-}
-
-/**
- * ioband_move - move a group, I8
- * @dev:	its device
- * @grp:	the group, whose tag may change while it is away or awaited
- * @where:	where it belongs now
- *
- * Context: dev->lock held.
- */
-void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
-		 enum ioband_where where)
-{
-	struct ioband_sharer *sh = &dev->share;
-	struct ioband_share *g = &grp->share;
-
-	if (g->where == IOBAND_QUEUED)
-		rb_erase_cached(&g->node, &sh->queued);
-	if (where == IOBAND_QUEUED)
-		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
-
-	if (g->where == IOBAND_AWAY && where != IOBAND_AWAY)
-		ioband_share_activate(grp);
-	else if (g->where != IOBAND_AWAY && where == IOBAND_AWAY)
-		ioband_share_deactivate(grp);
-	g->where = where;
-}
-
-struct ioband_class *ioband_class(struct ioband_sharer *sh,
-				  const struct bio *bio, unsigned int size)
-{
-	return &sh->class[bio_data_dir(bio)][size];
-}
+#define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
+/* One in so many bios of a group is writeback, if others of it wait as well. */
+#define IOBAND_WRITEBACK_TURN	8
 
 /**
  * ioband_bio_cost - what a bio takes of a device
@@ -68,109 +34,74 @@ struct ioband_class *ioband_class(struct ioband_sharer *sh,
  */
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 {
-	u32 bytes = bio->bi_iter.bi_size;
-
-	return ioband_class_cost(ioband_class(sh, bio, ioband_size_class(bytes)), bytes);
+	return ioband_cost_of(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
 }
 
-/**
- * ioband_share_cost - what a bio takes of its group's part of the device
- * @grp:	the group
- * @bio:	the bio
- *
- * Context: dev->lock held.
- * Return: virtual ns, << 8.
- */
-u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio)
+static bool ioband_is_background(const struct bio *bio)
 {
-	return ioband_charge_tag(ioband_bio_cost(&grp->dev->share, bio),
-				 ioband_share_inverse(grp));
+	return bio_op(bio) == REQ_OP_WRITE && !op_is_sync(bio->bi_opf);
 }
 
-/*
- * The device's virtual time is the greatest start tag of those whose turn it was.
- * Bios that went before their turn say nothing of it.
- */
-static void ioband_advance(struct ioband_sharer *sh, u64 tag)
+/* Which fifo's turn is it?  One of them has something. */
+static bool ioband_background_next(const struct ioband_share *g)
 {
-	if (!ioband_tag_before(sh->vtime, tag))
-		return;
-	sh->vstep = (7 * sh->vstep + (tag - sh->vtime)) / 8;
-	sh->vtime = tag;
+	if (bio_list_empty(&g->fifo[false]))
+		return true;
+	return !bio_list_empty(&g->fifo[true]) && g->turn % IOBAND_WRITEBACK_TURN == 0;
 }
 
-/* Give the first bio of a group to the device. */
-static struct bio *ioband_give(struct ioband_dev *dev, struct ioband_grp *grp,
-			       s64 now)
+static struct bio *ioband_peek(struct ioband_grp *grp)
 {
-	struct ioband_sharer *sh = &dev->share;
-	struct ioband_share *g = &grp->share;
-	struct bio *bio = bio_list_pop(&g->fifo);
+	return bio_list_peek(&grp->share.fifo[ioband_background_next(&grp->share)]);
+}
+
+static struct bio *ioband_pop(struct ioband_share *g)
+{
+	struct bio *bio = bio_list_pop(&g->fifo[ioband_background_next(g)]);
+
+	g->turn++;
+	return bio;
+}
+
+/* A bio of a group that is in no fifo is given to the device. */
+static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
 	u64 cost = ioband_bio_cost(sh, bio);
 
+	ioband_window_time(&sh->depth.window, sh->infl - sh->stuck, now);
 	if (!sh->infl) {
 		sh->idle_ns += now - sh->idle_since;
 		sh->last = now;
 	}
 	sh->infl++;
-	g->infl++;
+	grp->share.infl++;
+	ioband_gave(grp, now);
 	ioband_used(grp, cost, now);
-	/* the tag may only change outside of the tree */
-	rb_erase_cached(&g->node, &sh->queued);
-	g->tag += ioband_charge_tag(cost, ioband_share_inverse(grp));
-	if (bio_list_empty(&g->fifo)) {
-		g->where = IOBAND_FLYING;
-		ioband_all_sent(sh, grp);
-	} else {
-		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
-	}
-	return bio;
-}
-
-/**
- * ioband_bound_lead - a group need not wait for longer than this for its turn
- * @grp:	the group
- * @ns:		device time that it may be ahead, at its present weight
- *
- * Context: dev->lock held.
- */
-void ioband_bound_lead(struct ioband_grp *grp, s64 ns)
-{
-	struct ioband_sharer *sh = &grp->dev->share;
-	struct ioband_share *g = &grp->share;
-	u64 most = sh->vtime + ioband_charge_tag((u64)ns << 8, ioband_share_inverse(grp));
-	bool queued = g->where == IOBAND_QUEUED;
-
-	if (!ioband_tag_before(most, g->tag))
-		return;
-	ioband_unawait(sh, grp);
-	if (queued)
-		rb_erase_cached(&g->node, &sh->queued);
-	g->tag = most;
-	if (queued)
-		rb_add_cached(&g->node, &sh->queued, ioband_before_node);
+	ioband_charge_io(grp, ioband_cost_charged(&sh->cost, bio_data_dir(bio),
+						  ioband_bio_length(bio)), turn);
+	if (!ioband_has_waiting(&grp->share))
+		ioband_all_sent(grp);
 }
 
 /* The bio is in flight from here on, I7.  It will have forgotten its size. */
 static void ioband_carry(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
-	u32 bytes = bio->bi_iter.bi_size;
-	unsigned int size = ioband_size_class(bytes);
+	unsigned int size = ioband_bio_size(bio);
 
-	BUILD_BUG_ON(IOBAND_CARRY_MASK >= ARCH_KMALLOC_MINALIGN);
-	BUILD_BUG_ON(IOBAND_SIZES > IOBAND_CARRY_PASSED);
+	BUILD_BUG_ON(2 * IOBAND_WINDOW_SIZES + IOBAND_CARRY_PASSED > IOBAND_CARRY_MASK);
 	blkg_get(pd_to_blkg(&grp->pd));
-	ioband_class_size(ioband_class(&grp->dev->share, bio, size), bytes);
+	ioband_observe_size(&grp->dev->share, bio);
 	bio->issue_time_ns = now;
-	bio->bi_iocost_cost = (uintptr_t)grp | size;
+	bio->bi_iocost_cost = (uintptr_t)grp | ioband_carry_of(size % IOBAND_WINDOW_SIZES);
 }
 
-/* Is there room for one more, besides what had to pass? */
-static bool ioband_is_full(struct ioband_dev *dev)
+/* Free places, besides what had to pass and what is stuck; less than 0 if too many are taken. */
+static int ioband_room(struct ioband_dev *dev, unsigned int depth)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	return sh->infl - sh->excess + ioband_uncounted(dev) >= ioband_depth(sh);
+	return (int)depth - (int)(sh->infl - sh->excess - sh->stuck + ioband_uncounted(dev));
 }
 
 /*
@@ -181,13 +112,72 @@ static bool ioband_is_full(struct ioband_dev *dev)
 static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 {
 	return sh->excess &&
-	       sh->credit >= ioband_bio_cost(sh, bio_list_peek(&grp->share.fifo));
+	       sh->credit >= ioband_bio_cost(sh, ioband_peek(grp));
 }
 
 static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 {
-	sh->credit -= ioband_bio_cost(sh, bio_list_peek(&grp->share.fifo));
+	sh->credit -= ioband_bio_cost(sh, ioband_peek(grp));
 	sh->excess++;
+}
+
+/* Is it because enough is in flight that a group has to wait? */
+static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool leads)
+{
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int depth = leads ? sh->depth.depth :
+			     sh->nr_active == 1 ? sh->depth.alone : sh->depth.most;
+
+	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
+}
+
+/* May @grp send one more now? */
+static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	bool leads, full;
+
+	if (ioband_is_dead(sh, now))
+		return true;
+	leads = ioband_leads(grp);
+	full = ioband_is_full(dev, grp, leads);
+	if (full && !ioband_has_credit(sh, grp)) {
+		sh->depth.window.held++;
+		return false;
+	}
+	if (ioband_bend(dev, grp, now))
+		return false;
+	if (full)
+		ioband_use_credit(sh, grp);
+	sh->depth.window.led += leads;
+	return true;
+}
+
+static void ioband_send_waited(struct ioband_dev *dev, struct ioband_grp *grp, struct bio *bio,
+			       s64 now)
+{
+	unsigned int cpu = ioband_cpu(bio);
+
+	grp->share.waited_ns += now - ioband_arrival(bio);
+	grp->share.nr_waited++;
+	ioband_carry(grp, bio, now);
+	ioband_send_from(dev, bio, cpu);
+}
+
+/* Whose bio may go now?  NULL if nobody's. */
+static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_grp *grp;
+
+	if (ioband_is_dead(sh, now))
+		ioband_unstick_all(sh, now);
+	do {
+		grp = ioband_probes(sh, now) ?: ioband_first_grp(sh);
+		if (grp && (grp->share.own.where == IOBAND_STUCK || ioband_may_go(dev, grp, now)))
+			return grp;
+	} while ((grp || !list_empty(&sh->hung)) && ioband_watch(dev, now));
+	return NULL;
 }
 
 /**
@@ -203,42 +193,27 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 {
 	unsigned int quantum = IOBAND_SHARE_QUANTUM;
 	struct ioband_sharer *sh = &dev->share;
-	bool held = false, own_goes = false;
+	bool own_goes = false;
 	struct ioband_grp *grp;
+	struct bio *bio;
 
 	lockdep_assert_held(&dev->lock);
-	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
-		bool full = ioband_is_full(dev);
-		struct bio *bio;
-
-		if (full && !ioband_has_credit(sh, grp))
-			break;
-		held = ioband_bend(dev, grp, now);
-		if (held)
-			break;
+	ioband_expire_awaited(dev, now);
+	while ((grp = ioband_next_grp(dev, now))) {
 		if (!quantum--) {
 			ioband_time(dev, &sh->timer, now);
-			held = true;
 			break;
 		}
-		if (full)
-			ioband_use_credit(sh, grp);
-		ioband_advance(sh, grp->share.tag);
-		bio = ioband_give(dev, grp, now);
+		bio = ioband_pop(&grp->share);
+		ioband_give(grp, bio, true, now);
 		if (bio == own) {
 			own_goes = true;
 			ioband_carry(grp, bio, now);
 		} else {
-			unsigned int cpu = ioband_cpu(bio);
-
-			grp->share.waited_ns += now - ioband_arrival(bio);
-			grp->share.nr_waited++;
-			ioband_carry(grp, bio, now);
-			ioband_send_from(dev, bio, cpu);
+			ioband_send_waited(dev, grp, bio, now);
 		}
 	}
-	sh->limited = grp && !held;
-	if (grp)
+	if (ioband_first_grp(sh))
 		sh->waited = now;
 	return own_goes;
 }
@@ -260,59 +235,64 @@ bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 	return own_goes;
 }
 
-/* The first bio of a group that had none waiting. */
-static void ioband_arrive(struct ioband_dev *dev, struct ioband_grp *grp,
-			  struct bio *bio, s64 now)
+/*
+ * What cannot wait goes at once, and yet is its group's, which is ahead of others then.  What is
+ * beyond IOBAND_DEBT_NS its tasks that sent it wait for, on their way back to user space.
+ */
+static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
-	struct ioband_sharer *sh = &dev->share;
-	struct ioband_share *g = &grp->share;
-	u64 from = sh->vtime;
+	struct ioband_sharer *sh = &grp->dev->share;
+	s64 owed_ns = 0;
 
-	/* what passed meanwhile is not known here */
-	if (g->last_done < sh->closed)
-		g->nr_back = 0;
-	if (g->nr_back)
-		ioband_think(g, now);
-	if (g->where != IOBAND_AWAY)
-		from -= 4 * ioband_lag(grp, bio);
-	else if (!g->last_done || now - g->last_done > IOBAND_FORGET_NS)
-		g->tag = from;	/* an old tag may seem to be ahead */
-	ioband_unawait(sh, grp);
-	if (g->where == IOBAND_FLYING)
-		ioband_move(dev, grp, IOBAND_AWAITED);
-	g->tag = ioband_tag_max(g->tag, from);
-	ioband_move(dev, grp, IOBAND_QUEUED);
+	sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
+	ioband_give(grp, bio, false, now);
+	ioband_carry(grp, bio, now);
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
+		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));
+	if (!owed_ns)
+		return;
+	owed_ns += max(grp->share.owed_until_ns - now, 0);
+	WRITE_ONCE(grp->share.owed_until_ns, now + min(owed_ns, IOBAND_DELAY_NS));
 }
 
 static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 				bool must_pass)
 {
 	struct ioband_dev *dev = grp->dev;
-	struct ioband_sharer *sh = &dev->share;
+	struct ioband_share *g = &grp->share;
 	s64 now = ktime_get_ns();
 
 	if (ioband_bypass(grp, bio, now))
 		return false;
-	sh->outstanding++;
+	dev->share.outstanding++;
 	ioband_stamp(bio, now, raw_smp_processor_id());
-	if (grp->share.where != IOBAND_QUEUED)
-		ioband_arrive(dev, grp, bio, now);
-	if (grp->share.nr_back)
-		grp->share.nr_back--;
+	ioband_came(grp, now);
+	if (g->own.where != IOBAND_STUCK)
+		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
 	if (must_pass) {
-		/* at once, and yet its group's */
-		bio_list_add_head(&grp->share.fifo, bio);
-		sh->excess += ioband_is_full(dev);
-		ioband_carry(grp, ioband_give(dev, grp, now), now);
-		ioband_bound_lead(grp, IOBAND_DEBT_NS);
+		ioband_overtake(grp, bio, now);
 		return false;
 	}
-	bio_list_add(&grp->share.fifo, bio);
+	bio_list_add(&g->fifo[ioband_is_background(bio)], bio);
 	if (ioband_share_go(dev, bio, now))
 		return false;
 	/* it has waited: see ioband_hold() */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	return true;
+}
+
+/**
+ * ioband_share_debt_ns - how long do tasks of a group wait for what could not?
+ * @grp:	the group
+ *
+ * Context: any.
+ * Return: ns.
+ */
+s64 ioband_share_debt_ns(struct ioband_grp *grp)
+{
+	s64 until_ns = READ_ONCE(grp->share.owed_until_ns);
+
+	return until_ns ? max(until_ns - (s64)ktime_get_ns(), 0) : 0;
 }
 
 /**
@@ -326,14 +306,17 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 {
 	struct ioband_dev *dev = grp->dev;
-	bool must_pass;
+	bool must_pass, kept;
 
 	must_pass = ioband_must_pass(bio);
 	/* who polls does not have to; who stops to would keep its place */
 	if (bio->bi_opf & REQ_POLLED)
 		bio_clear_polled(bio);
-	guard(spinlock_irqsave)(&dev->lock);
-	return !dev->dead && ioband_share_locked(grp, bio, must_pass);
+	scoped_guard(spinlock_irqsave, &dev->lock)
+		kept = !dev->dead && ioband_share_locked(grp, bio, must_pass);
+	if (must_pass && ioband_share_debt_ns(grp))
+		blkcg_schedule_throttle(dev->disk, false);
+	return kept;
 }
 
 /**
@@ -345,13 +328,14 @@ void ioband_share_init(struct ioband_dev *dev)
 	struct ioband_sharer *sh = &dev->share;
 	s64 now = ktime_get_ns();
 
-	sh->queued = RB_ROOT_CACHED;
-	sh->sync = RB_ROOT_CACHED;
+	ioband_node_init(&sh->top, NULL, IOBAND_WEIGHT_UNIT);
+	INIT_LIST_HEAD(&sh->awaited);
+	INIT_LIST_HEAD(&sh->busy);
+	INIT_LIST_HEAD(&sh->hung);
 	sh->timer.kind = IOBAND_GRACE;
-	sh->gen = 1;	/* no group has its inverse */
 	sh->idle_since = now;
-	sh->bdp_start = now;
-	ioband_knee_init(&sh->knee, now);
+	ioband_cost_init(&sh->cost);
+	ioband_depth_init(&sh->depth, IOBAND_DEPTH_MAX, 1);
 	ioband_bypass_init(dev, now);
 }
 
@@ -365,13 +349,12 @@ void ioband_share_init(struct ioband_dev *dev)
  */
 void ioband_share_removed(struct ioband_grp *grp)
 {
+	s64 now = ktime_get_ns();
+
 	lockdep_assert_held(&grp->dev->lock);
 	ioband_bypass_removed(grp);
-	if (grp->share.where != IOBAND_AWAITED)
-		return;
-	ioband_unawait(&grp->dev->share, grp);
-	ioband_move(grp->dev, grp, IOBAND_AWAY);
-	ioband_share_go(grp->dev, NULL, ktime_get_ns());
+	ioband_unawait(grp, now);
+	ioband_share_go(grp->dev, NULL, now);
 }
 
 /**
@@ -387,18 +370,18 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 			unsigned int *budget)
 {
 	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
 	struct ioband_grp *grp;
 
-	while ((grp = node_to_grp(rb_first_cached(&sh->queued)))) {
-		struct bio_list *fifo = &grp->share.fifo;
-
-		for (; *budget && !bio_list_empty(fifo); (*budget)--) {
-			bio_list_add(bios, bio_list_pop(fifo));
+	ioband_unstick_all(sh, now);
+	while ((grp = ioband_first_grp(sh))) {
+		for (; *budget && ioband_has_waiting(&grp->share); (*budget)--) {
+			bio_list_add(bios, ioband_pop(&grp->share));
 			sh->outstanding--;
 		}
-		if (!bio_list_empty(fifo))
+		if (ioband_has_waiting(&grp->share))
 			return true;
-		ioband_move(dev, grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY);
+		ioband_move(grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY, now);
 	}
 	return false;
 }

@@ -5,9 +5,10 @@
 /*
  * Shares: what is kept per group and device for them.
  *
- * A bio that its caps let go travels bypass.c, and share.c unless it passes there;
- * await.c says whom others wait for, observe.c sees it back, weight.c knows what
- * part is whose.  The arithmetic is in share.h and depth.h.
+ * A bio that its caps let go travels bypass.c, and share.c unless it passes there; tree.c
+ * knows who is first, and who leads whom, await.c whom others wait for, and hang.c who hangs;
+ * observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
+ * depth.h and window.h.
  *
  * Invariants, all under dev->lock:
  *
@@ -15,9 +16,13 @@
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
  *	remapped to, the group gets it back, once.  One that passed without the lock
  *	carries the device, which stays as long as somebody has the disk open.
- *  I8	A group is in sharer->queued exactly while its fifo there is not empty, and
- *	flying while that is empty and something is in flight.  It counts among the
- *	active ones of all groups above in both, and in its grace.
+ *  I8	A group's own node is QUEUED exactly while one of its fifos is not empty, FLYING
+ *	while they are and something is in flight or it is awaited, and in no tree of
+ *	the node above otherwise.  A node with others below is QUEUED while one of these
+ *	is, else FLYING while one of these is.
+ *  I13	A group is stuck if none of what it has in flight has completed for too long.
+ *	sharer->stuck counts that, and the depth does not.  With the next completion it
+ *	is stuck no more.
  *  I9	While anything is queued, something is in flight, or the timer is set.  What
  *	passed without the lock counts as in flight: its completion looks at
  *	dev->draining after it left dev->passed, and that flag is set before they are
@@ -26,6 +31,7 @@
 
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
@@ -39,37 +45,56 @@ struct ioband_grp;
 
 enum ioband_where {
 	IOBAND_AWAY,		/* not active */
-	IOBAND_QUEUED,		/* has bios here */
-	IOBAND_FLYING,		/* has all it wants in flight */
-	IOBAND_AWAITED,		/* has nothing, but is about to, see await.c */
+	IOBAND_QUEUED,		/* something waits here */
+	IOBAND_FLYING,		/* nothing does, but it has something in flight, or is awaited */
+	IOBAND_STUCK,		/* what it has in flight hangs, I13 */
+};
+
+/*
+ * In the tree of groups: a group among its siblings, or a group's own I/O among its children;
+ * dev->lock.
+ */
+struct ioband_node {
+	struct ioband_node	*above;		/* NULL for the device */
+	struct rb_node		node;		/* in ->queued or ->flying of the one above */
+	enum ioband_where	where;
+	u64			tag;		/* start tag of the next I/O, ns << 8 */
+	u32			weight;
+	u64			inv;		/* of the weight, see ioband_charge_tag() */
+	s64			left_ns;	/* when it was last active */
+
+	/* of those below */
+	struct rb_root_cached	queued;		/* by tag */
+	struct rb_root_cached	flying;		/* by tag */
+	u64			vtime;		/* ns << 8, as their tags */
+	u64			vstep;		/* its average step */
+	u64			active_sum;	/* weights of those that are active */
 };
 
 /* per group and device: its share; dev->lock */
 struct ioband_share {
-	struct rb_node		node;		/* in ->queued */
-	struct rb_node		sync_node;	/* in ->sync */
-	struct bio_list		fifo;
-	u64			tag;		/* start tag of the next, ns << 8 */
-	enum ioband_where	where;
-	bool			in_sync;
+	struct ioband_node	own;		/* its I/O */
+	struct ioband_node	all;		/* and that of the groups below; not of the root */
+	u32			weight;		/* the one that counts */
+	u32			own_weight;	/* set for this device, 0 for none */
+
+	struct bio_list		fifo[2];	/* what waits: sync, and writeback */
+	unsigned int		turn;		/* of these two */
 	unsigned int		infl;		/* bios in flight */
-	unsigned int		nr_back;	/* got back, none sent for since */
+	struct list_head	busy;		/* in ->busy or ->stuck of the sharer */
+	s64			progress_ns;	/* since then none of them has completed */
+	s64			probe_ns;	/* when a stuck group may send one more */
+	s64			owed_until_ns;	/* its tasks that made a debt wait until then */
 
 	/* how long it takes to come back after its last completion */
+	unsigned int		nr_back;	/* got back, none sent for since */
 	unsigned int		nr_think;
 	s64			think;
 	s64			think_dev;
 	s64			last_done;
 	s64			grace;		/* waited for until then */
-
-	/* weights: see weight.c */
-	u32			weight;		/* the one that counts */
-	u32			own;		/* set for this device, 0 for none */
-	u32			leaf;		/* what our own I/O counts with */
-	unsigned int		nr_active;	/* active groups below, and itself */
-	u64			active_sum;	/* of their weights, one level down */
-	unsigned int		inv_gen;	/* what inv was made from */
-	u64			inv;		/* see ioband_inverse() */
+	bool			sync;		/* it comes back at once */
+	struct list_head	awaited;	/* in ->awaited of the sharer */
 
 	u64			nr_waited;	/* bios that had to wait */
 	s64			waited_ns;	/* for so long, together */
@@ -78,8 +103,10 @@ struct ioband_share {
 
 /* per device: who shares it; dev->lock */
 struct ioband_sharer {
-	struct rb_root_cached	queued;		/* by tag: I8 */
-	struct rb_root_cached	sync;		/* who comes back at once */
+	struct ioband_node	top;		/* of the tree of groups, I8 */
+	struct list_head	awaited;	/* groups that have nothing, but come back */
+	struct list_head	busy;		/* groups by when an I/O last completed */
+	struct list_head	hung;		/* stuck groups, by when they may send one more */
 	struct ioband_grp	*latest;	/* to come here; only compared */
 	s64			alone_since;	/* only it has come */
 	s64			waited;		/* when somebody last did */
@@ -87,42 +114,48 @@ struct ioband_sharer {
 	unsigned int		nr_opened;
 	s64			closed;		/* or that nobody is alone any more */
 
-	u64			vtime;		/* ns << 8, as tags */
-	u64			vstep;		/* its average step */
 	unsigned int		infl;
 	unsigned int		excess;		/* of those, beyond the depth */
 	u64			credit;		/* ns << 8, see ioband_has_credit() */
 	unsigned int		outstanding;	/* and those that wait here */
 	unsigned int		nr_active;
-	unsigned int		gen;		/* counts changes of shares */
 	unsigned int		nr_own;		/* groups with a weight of their own */
-	bool			limited;	/* by nothing but the depth */
+	unsigned int		stuck;		/* in flight, of stuck groups */
+	s64			watch_ns;	/* when it is looked for them */
 
 	s64			gap;		/* average between completions */
 	s64			latency;	/* average in flight */
-	s64			least;		/* what that could be */
 	s64			lag;		/* average until room is used */
-	unsigned int		ahead;		/* I/Os beyond knee.depth, for that */
+	unsigned int		ahead;		/* I/Os beyond the depth, for that */
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
 	s64			idle_ns;
-	u64			bdp;		/* by least latencies: ioband_bdp() */
-	u64			bdp_sum;	/* least latencies of these: */
-	unsigned int		bdp_nr;
-	s64			bdp_start;
 	struct ioband_used	used;
-	struct ioband_class	class[2][IOBAND_SIZES];
-	struct elevator_queue	*elevator;	/* that knee was found with */
-	struct ioband_knee	knee;
+	u64			bytes[2 * IOBAND_WINDOW_SIZES];	/* average by class, << 8 */
+	struct ioband_cost	cost;
+	struct elevator_queue	*elevator;	/* that the depth was found with */
+	struct ioband_depth	depth;
 	struct ioband_ent	timer;		/* in dev->timed */
 };
 
 /*
- * What bi_iocost_cost has beside the group: its class; or this beside the device if
- * it passed without the lock and is only counted, in dev->passed.
+ * What bi_iocost_cost has beside the group: the size class, in six bits of which the last three are
+ * not IOBAND_CARRY_PASSED; those are it beside the device, if the bio passed without the lock
+ * and is only counted, in dev->passed.
  */
-#define IOBAND_CARRY_MASK	7
+#define IOBAND_CARRY_MASK	63
 #define IOBAND_CARRY_PASSED	7
+
+static inline unsigned int ioband_carry_of(unsigned int size)
+{
+	return size / IOBAND_CARRY_PASSED * (IOBAND_CARRY_PASSED + 1) + size % IOBAND_CARRY_PASSED;
+}
+
+static inline unsigned int ioband_carried_size(unsigned int carry)
+{
+	return carry / (IOBAND_CARRY_PASSED + 1) * IOBAND_CARRY_PASSED +
+	       carry % (IOBAND_CARRY_PASSED + 1);
+}
 
 /* Has the share gate let a bio go that is not held?  I7 */
 static inline bool ioband_is_carried(const struct bio *bio)
@@ -130,15 +163,20 @@ static inline bool ioband_is_carried(const struct bio *bio)
 	return bio->bi_iocost_cost;
 }
 
-static inline u64 ioband_bdp(const struct ioband_sharer *sh)
+static inline bool ioband_is_active(enum ioband_where where)
 {
-	return ioband_knee_bdp(&sh->knee, sh->bdp);
+	return where == IOBAND_QUEUED || where == IOBAND_FLYING;
 }
 
-/* I/Os in flight at most. */
-static inline unsigned int ioband_depth(const struct ioband_sharer *sh)
+static inline bool ioband_has_waiting(const struct ioband_share *g)
 {
-	return sh->knee.depth + sh->ahead;
+	return !bio_list_empty(&g->fifo[0]) || !bio_list_empty(&g->fifo[1]);
+}
+
+/* I/Os in flight at most, of which somebody who leads sends the last. */
+static inline unsigned int ioband_depth_now(const struct ioband_sharer *sh)
+{
+	return sh->depth.depth + sh->ahead;
 }
 
 /* per cgroup */
@@ -156,43 +194,60 @@ void ioband_passed_done(struct ioband_dev *dev);
 void ioband_bypass_init(struct ioband_dev *dev, s64 now);
 void ioband_bypass_removed(struct ioband_grp *grp);
 
+/* tree.c */
+void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight);
+void ioband_node_weigh(struct ioband_node *n, u32 weight);
+s64 ioband_node_bound(struct ioband_node *n, s64 ns);
+void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now);
+void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now);
+void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn);
+void ioband_refund(struct ioband_grp *grp, u64 cost);
+struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh);
+struct ioband_grp *ioband_behind(const struct ioband_node *n);
+bool ioband_leads(const struct ioband_grp *grp);
+s64 ioband_lead_ns(const struct ioband_grp *grp);
+
 /* share.c */
 bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio);
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
-u64 ioband_share_cost(struct ioband_grp *grp, const struct bio *bio);
-void ioband_move(struct ioband_dev *dev, struct ioband_grp *grp,
-		 enum ioband_where where);
 bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now);
 bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now);
 void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 			unsigned int *budget);
-void ioband_bound_lead(struct ioband_grp *grp, s64 ns);
-struct ioband_class *ioband_class(struct ioband_sharer *sh,
-				  const struct bio *bio, unsigned int size);
+s64 ioband_share_debt_ns(struct ioband_grp *grp);
+
+/* hang.c */
+bool ioband_is_dead(const struct ioband_sharer *sh, s64 now);
+void ioband_unstick(struct ioband_grp *grp, s64 now);
+void ioband_unstick_all(struct ioband_sharer *sh, s64 now);
+void ioband_gave(struct ioband_grp *grp, s64 now);
+struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now);
+bool ioband_watch(struct ioband_dev *dev, s64 now);
 
 /* observe.c */
+u32 ioband_bio_length(const struct bio *bio);
+unsigned int ioband_bio_size(const struct bio *bio);
+void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio);
+void ioband_observe_elevator(struct ioband_dev *dev);
 void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio);
 void ioband_share_return(struct bio *bio);
 
 /* await.c */
 bool ioband_is_serial(const struct ioband_sharer *sh);
-u64 ioband_lag(struct ioband_grp *grp, const struct bio *bio);
 void ioband_expire_awaited(struct ioband_dev *dev, s64 now);
 bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now);
-void ioband_unawait(struct ioband_sharer *sh, struct ioband_grp *grp);
-void ioband_all_sent(struct ioband_sharer *sh, struct ioband_grp *grp);
-void ioband_think(struct ioband_share *g, s64 now);
-void ioband_got_back(struct ioband_dev *dev, struct ioband_grp *grp, s64 now);
+void ioband_all_sent(struct ioband_grp *grp);
+void ioband_came(struct ioband_grp *grp, s64 now);
+void ioband_got_back(struct ioband_grp *grp, s64 now);
+void ioband_unawait(struct ioband_grp *grp, s64 now);
 
 /* weight.c */
 extern atomic_t ioband_nr_weights;
 u32 ioband_default_weight(void);
-u64 ioband_share_inverse(struct ioband_grp *grp);
+u32 ioband_leaf_weight(struct ioband_grp *grp);
 u64 ioband_share_part(struct ioband_grp *grp);
-void ioband_share_activate(struct ioband_grp *grp);
-void ioband_share_deactivate(struct ioband_grp *grp);
 void ioband_weight_online(struct ioband_grp *grp);
 void ioband_weight_offline(struct ioband_grp *grp);
 void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight);

@@ -63,7 +63,7 @@ static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)
 	u32 weight, infl;
 
 	scoped_guard(spinlock_irqsave, &grp->dev->lock) {
-		if (!grp->share.last_done && !grp->share.nr_active &&
+		if (!grp->share.last_done && grp->share.own.where == IOBAND_AWAY &&
 		    !grp->share.used.second)
 			return;
 		ioband_share_parts(grp, &asked, &got);

@@ -2,14 +2,8 @@
 /*
  * Weights, and what part of a device they are.
  *
- * Siblings share what their parent gets.  A group's own I/O counts as that of a child
- * with the default weight.  Only active ones count: for each group we keep the sum of
- * the weights of its active children, and change it all the way up when the first
- * below becomes active or the last is no more.
- *
- * Who shares the whole device needs no such sum: a group that is alone and one among
- * thousands pay for an I/O by their weight.  So leads that were earned keep their worth
- * whoever comes or goes.
+ * Siblings share what their parent gets, see tree.c.  A group's own I/O counts as that of a
+ * child with the default weight.  Only active ones count.
  */
 #include <linux/blkdev.h>
 
@@ -51,43 +45,15 @@ u32 ioband_blkcg_weight(struct blkcg *blkcg)
 	return READ_ONCE(ioband_blkcg(blkcg)->weight) ?: ioband_default_weight();
 }
 
-static struct ioband_grp *ioband_above(struct ioband_grp *grp)
-{
-	struct blkcg_gq *parent = pd_to_blkg(&grp->pd)->parent;
-
-	return parent ? blkg_to_grp(parent) : NULL;
-}
-
-/* What a group's own I/O counts with: the root's weight is for that alone. */
-static u32 ioband_leaf_weight(struct ioband_grp *grp)
+/**
+ * ioband_leaf_weight - what a group's own I/O counts with among its children's
+ * @grp:	the group
+ *
+ * Return: the weight; the root's is for that alone.
+ */
+u32 ioband_leaf_weight(struct ioband_grp *grp)
 {
 	return pd_to_blkg(&grp->pd)->parent ? ioband_default_weight() : grp->share.weight;
-}
-
-/**
- * ioband_share_inverse - how far does an I/O of a group move its tag?
- * @grp:	an active group
- *
- * Context: dev->lock held.
- * Return: see ioband_inverse() and IOBAND_TOP_SUM.
- */
-u64 ioband_share_inverse(struct ioband_grp *grp)
-{
-	struct ioband_share *g = &grp->share;
-	struct ioband_sharer *sh = &grp->dev->share;
-	u64 inv = 1 << IOBAND_INV_SHIFT;
-	struct ioband_grp *above;
-	u32 weight = g->leaf;
-
-	if (g->inv_gen == sh->gen)
-		return g->inv;
-	for (; (above = ioband_above(grp)); grp = above) {
-		inv = ioband_inverse(inv, grp->share.active_sum, weight);
-		weight = grp->share.weight;
-	}
-	g->inv = ioband_inverse(inv, IOBAND_TOP_SUM, weight);
-	g->inv_gen = sh->gen;
-	return g->inv;
 }
 
 /**
@@ -100,89 +66,34 @@ u64 ioband_share_inverse(struct ioband_grp *grp)
 u64 ioband_share_part(struct ioband_grp *grp)
 {
 	u64 inv = 1 << IOBAND_INV_SHIFT;
-	u32 weight = grp->share.leaf;
 
-	if (grp->share.where == IOBAND_AWAY)
+	if (!ioband_is_active(grp->share.own.where))
 		return 0;
-	for (; grp; grp = ioband_above(grp)) {
-		inv = ioband_inverse(inv, grp->share.active_sum, weight);
-		weight = grp->share.weight;
-	}
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
+		inv = ioband_inverse(inv, n->above->active_sum, n->weight);
 	return div64_u64((u64)USEC_PER_SEC << IOBAND_INV_SHIFT, inv);
 }
 
-/* Others than the one that came or left are active in @grp: see their inverses. */
-static void ioband_sum_changed(struct ioband_grp *grp)
+/* What a group's weight is of. */
+static struct ioband_node *ioband_weighed(struct ioband_grp *grp)
 {
-	if (ioband_above(grp))
-		grp->dev->share.gen++;
-}
-
-/**
- * ioband_share_activate - a group takes part
- * @grp:	the group
- *
- * Context: dev->lock held.
- */
-void ioband_share_activate(struct ioband_grp *grp)
-{
-	u32 weight = ioband_leaf_weight(grp);
-
-	grp->share.leaf = weight;
-	grp->dev->share.nr_active++;
-	for (; grp; grp = ioband_above(grp)) {
-		grp->share.active_sum += weight;
-		if (grp->share.nr_active++) {
-			ioband_sum_changed(grp);
-			break;
-		}
-		weight = grp->share.weight;
-	}
-}
-
-/**
- * ioband_share_deactivate - undo ioband_share_activate()
- * @grp:	the group
- *
- * Context: dev->lock held.
- */
-void ioband_share_deactivate(struct ioband_grp *grp)
-{
-	u32 weight = grp->share.leaf;
-
-	grp->dev->share.nr_active--;
-	for (; grp; grp = ioband_above(grp)) {
-		grp->share.active_sum -= weight;
-		if (--grp->share.nr_active) {
-			ioband_sum_changed(grp);
-			break;
-		}
-		weight = grp->share.weight;
-	}
+	return pd_to_blkg(&grp->pd)->parent ? &grp->share.all : &grp->share.own;
 }
 
 static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
 {
-	struct ioband_share *g = &grp->share;
-	struct ioband_grp *above = ioband_above(grp);
+	struct ioband_node *n = ioband_weighed(grp);
 
 	lockdep_assert_held(&grp->dev->lock);
-	/* unsigned: a difference below 0 comes out right */
-	if (g->nr_active && above)
-		above->share.active_sum += (u64)weight - g->weight;
-	if (g->where != IOBAND_AWAY && !above) {
-		g->active_sum += (u64)weight - g->leaf;
-		g->leaf = weight;
-	}
-	g->weight = weight;
-	grp->dev->share.gen++;
-	if (g->where != IOBAND_AWAY)
-		ioband_bound_lead(grp, IOBAND_WEIGHT_LEAD_NS);
+	grp->share.weight = weight;
+	ioband_node_weigh(n, weight);
+	if (ioband_is_active(n->where))
+		ioband_node_bound(n, IOBAND_WEIGHT_LEAD_NS);
 }
 
 static void ioband_update_weight(struct ioband_grp *grp)
 {
-	u32 weight = grp->share.own ?:
+	u32 weight = grp->share.own_weight ?:
 		ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
 
 	lockdep_assert_held(&grp->dev->lock);
@@ -228,18 +139,28 @@ void ioband_set_own_weight(struct ioband_grp *grp, u32 weight)
 	struct ioband_sharer *sh = &grp->dev->share;
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	WRITE_ONCE(sh->nr_own, sh->nr_own + !!weight - !!grp->share.own);
-	WRITE_ONCE(grp->share.own, weight);
+	WRITE_ONCE(sh->nr_own, sh->nr_own + !!weight - !!grp->share.own_weight);
+	WRITE_ONCE(grp->share.own_weight, weight);
 	ioband_update_weight(grp);
 }
 
 /**
  * ioband_weight_init - a group is made
- * @grp:	the group, of which nobody knows yet
+ * @grp:	the group, of which nobody knows yet; its device is set, and the group above is made
  */
 void ioband_weight_init(struct ioband_grp *grp)
 {
-	grp->share.weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+	struct blkcg_gq *parent = pd_to_blkg(&grp->pd)->parent;
+	struct ioband_node *above = &grp->dev->share.top;
+	struct ioband_share *g = &grp->share;
+
+	INIT_LIST_HEAD(&g->busy);
+	INIT_LIST_HEAD(&g->awaited);
+	g->weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+	if (parent && parent->parent)
+		above = &blkg_to_grp(parent)->share.all;
+	ioband_node_init(&g->all, above, g->weight);
+	ioband_node_init(&g->own, parent ? &g->all : above, ioband_leaf_weight(grp));
 }
 
 /**
@@ -267,9 +188,9 @@ void ioband_weight_offline(struct ioband_grp *grp)
 	struct ioband_sharer *sh = &grp->dev->share;
 
 	lockdep_assert_held(&grp->dev->lock);
-	if (grp->share.own)
+	if (grp->share.own_weight)
 		WRITE_ONCE(sh->nr_own, sh->nr_own - 1);
-	grp->share.own = 0;
+	grp->share.own_weight = 0;
 }
 
 struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)

@@ -121,7 +121,7 @@ static ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
 static u64 ioband_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
 				int unused)
 {
-	u32 own = READ_ONCE(pd_to_grp(pd)->share.own);
+	u32 own = READ_ONCE(pd_to_grp(pd)->share.own_weight);
 
 	return own ? __blkg_prfill_u64(sf, pd, own) : 0;
 }

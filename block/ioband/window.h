@@ -2,177 +2,254 @@
 #ifndef IOBAND_WINDOW_H
 #define IOBAND_WINDOW_H
 
+#include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 
 /*
- * How long a device takes for an I/O at some depth: the mean of some batches of
+ * How long I/Os take, beside how long they take on an idle device: the mean over a window of
  * completions, and how sure that is.  For depth.h.
+ *
+ * A window counts only I/Os that were given to the device since it began.  It is as long as
+ * it takes to know the mean, and does not end sooner because what it has seen is smooth: rare
+ * long I/Os count.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
-/* A window ends with this certainty, or after so many batches, or so long. */
-#define IOBAND_WINDOW_PPM	2500
-#define IOBAND_WINDOW_MIN	4
-#define IOBAND_WINDOW_MAX	16
+/* It ends with this certainty, 1 / 1024, or after so many completions, or so long. */
+#define IOBAND_WINDOW_ERR	31
+#define IOBAND_WINDOW_ERR_MIN	5
+#define IOBAND_WINDOW_MIN	32
+#define IOBAND_WINDOW_FEW	16
+#define IOBAND_WINDOW_MAX	4096
 #define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
-/* What is said of one batch: nothing is known. */
-#define IOBAND_WINDOW_UNSURE	100000
+/* A window that has seen FEW I/Os in so long need not see MIN. */
+#define IOBAND_WINDOW_SLOW_NS	(100 * NSEC_PER_MSEC)
+/* I/Os that a class needs in a window to be known. */
+#define IOBAND_WINDOW_CLASS	8
+/* Lengths from 512 B to 4 MiB and more, by powers of 2, and none; for each direction. */
+#define IOBAND_WINDOW_SIZES	15
+/* No I/O counts as longer than so many times what it takes on an idle device. */
+#define IOBAND_WINDOW_RATIO_MAX	((u64)1024 << 10)
 
 /**
- * struct ioband_load - what the finder is told of the device with a completion
- * @idle_ns:	total time that nothing was in flight, ns
- * @bdp:	in-flight I/Os that would keep the device busy were none to wait in
- *		it, as multiples of 1 / 1024
- * @outstanding: I/Os submitted and not completed, waiting ones included
- * @groups:	active groups
- * @limit:	I/Os that the device takes at most, 0 if it does not say
- * @limited:	does anything wait just because the depth is reached?
+ * struct ioband_io - an I/O that has completed
+ * @class:	by direction and length, see ioband_window_class()
+ * @inflight:	I/Os in flight, this one included
+ * @given_ns:	when the device got it
  */
-struct ioband_load {
-	s64		idle_ns;
-	u64		bdp;
-	unsigned int	outstanding;
-	unsigned int	groups;
-	unsigned int	limit;
-	bool		limited;
+struct ioband_io {
+	unsigned int	class;
+	unsigned int	inflight;
+	s64		given_ns;
 };
 
-/* one window at one depth */
+/* What a window has shown. */
 struct ioband_sample {
-	u64		per;	/* 1 / 256 ns per completion, at least 1 */
-	u32		err;	/* its standard error, ppm */
-	unsigned int	outstanding;
-	bool		limited;
+	u64		ratio;		/* of latencies and those on an idle device, 1 / 1024 */
+	u32		err;		/* its standard error, 1 / 1024 of it */
+	u64		inflight;	/* mean over time, 1 / 1024 */
+	u64		per;		/* ns per I/O, << 8 */
+	bool		held;		/* some waited because enough was in flight */
+	bool		led;		/* some went although they led others */
+};
+
+/* How long I/Os of a class take on an idle device; and in this window. */
+struct ioband_window_class {
+	u64		idle_ns;
+	u64		sum_ns;
+	unsigned int	nr;
 };
 
 struct ioband_window {
-	unsigned int	skip;		/* completions of before it */
-	unsigned int	nr;		/* completions in this batch */
-	unsigned int	total;		/* and in the window */
-	unsigned int	limited;	/* of those */
-	unsigned int	batches;
-	s64		start;
-	s64		batch_start;
-	s64		batch_idle;
-	u64		ref;		/* period to compare with, or 0 */
-	u64		batch[IOBAND_WINDOW_MAX];	/* 1 / 256 ns per I/O */
+	struct ioband_window_class class[2 * IOBAND_WINDOW_SIZES];
+	u64		spread;		/* usual variance of the ratio over its square, 1 / 1024 */
+
+	/* I/Os in flight times ns, ever */
+	u64		inflight_ns;
+	s64		inflight_at_ns;
+
+	/* this window */
+	bool		begun;
+	s64		from_ns;	/* it counts what was given since */
+	s64		begin_ns;	/* 0 until the first of these has completed */
+	u64		begin_inflight_ns;
+	unsigned int	done;		/* I/Os since then, those given before as well */
+	unsigned int	nr;
+	unsigned int	held;
+	unsigned int	led;
+	u64		sum_ns;
+	u64		sum_idle_ns;
+	u64		sum_ratio;
+	u64		sum_ratio_sq;
 };
 
 /**
- * ioband_window_start - measure at another depth
- * @w:		the window
- * @depth:	I/Os in flight from now on
- * @now:	ns
+ * ioband_window_class - the class of an I/O
+ * @write:	its direction
+ * @bytes:	its length
+ *
+ * Return: less than 2 * IOBAND_WINDOW_SIZES.
  */
-static inline void ioband_window_start(struct ioband_window *w,
-				       unsigned int depth, s64 now)
+static inline unsigned int ioband_window_class(bool write, u32 bytes)
 {
-	w->skip = depth + 2;
-	w->nr = 0;
-	w->total = 0;
-	w->limited = 0;
-	w->batches = 0;
-	w->start = now;
+	int size = bytes ? clamp(ilog2(bytes) - 9, 0, IOBAND_WINDOW_SIZES - 2) :
+			   IOBAND_WINDOW_SIZES - 1;
+
+	return write * IOBAND_WINDOW_SIZES + size;
+}
+
+static inline void ioband_window_start(struct ioband_window *w)
+{
+	for (int i = 0; i < ARRAY_SIZE(w->class); i++) {
+		w->class[i].sum_ns = 0;
+		w->class[i].nr = 0;
+	}
+	memset_startat(w, 0, begun);
 }
 
 /**
- * ioband_window_again - the device was used without our seeing it
+ * ioband_window_time - time passes
  * @w:		the window
- * @depth:	I/Os in flight
+ * @inflight:	so many I/Os were in flight since the last call
+ * @now:	ns
  *
- * What was begun to be measured counts for nothing.
+ * It is the mean over time that Little's law is of: where I/Os complete in bursts, the mean over
+ * completions is less.
  */
-static inline void ioband_window_again(struct ioband_window *w, unsigned int depth)
+static inline void ioband_window_time(struct ioband_window *w, unsigned int inflight, s64 now)
 {
-	w->skip = depth + 2;
-	w->nr = 0;
+	w->inflight_ns += (u64)inflight * max(now - w->inflight_at_ns, 0LL);
+	w->inflight_at_ns = now;
 }
 
-/* How much faster period @b is than @a, ppm, at most 1000 times; @b is not 0. */
-static inline s64 ioband_gain(u64 a, u64 b)
+/**
+ * ioband_window_scale - I/Os take longer on an idle device than was thought, or shorter
+ * @w:		the window
+ * @by:		1 / 1024
+ */
+static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 {
-	if (div_u64(a, 1000) >= b)
-		return 999 * (s64)USEC_PER_SEC;
-	return (s64)mul_u64_u64_div_u64(a, USEC_PER_SEC, b) - USEC_PER_SEC;
+	for (int i = 0; i < ARRAY_SIZE(w->class); i++)
+		if (w->class[i].idle_ns)
+			w->class[i].idle_ns = max(mul_u64_u64_shr(w->class[i].idle_ns, by, 10), 1ULL);
 }
 
-/* The mean of the batches and its standard error. */
-static inline void ioband_window_mean(const struct ioband_window *w,
-				      struct ioband_sample *s)
+/**
+ * ioband_window_idle - what this window has seen is an idle device
+ * @w:		the window
+ * @ratio:	what it has shown, 1 / 1024
+ */
+static inline void ioband_window_idle(struct ioband_window *w, u64 ratio)
 {
-	u64 sum = 0, sq = 0;
-
-	for (int i = 0; i < w->batches; i++)
-		sum += w->batch[i];
-	s->per = max(div_u64(sum, w->batches), 1ULL);
-	s->err = IOBAND_WINDOW_UNSURE;
-	if (w->batches < 2)
-		return;
-	for (int i = 0; i < w->batches; i++) {
-		s64 dev = clamp(ioband_gain(w->batch[i], s->per),
-				-(s64)USEC_PER_SEC, (s64)USEC_PER_SEC);
-
-		sq += dev * dev;
-	}
-	s->err = int_sqrt64(div_u64(sq, (w->batches - 1) * w->batches));
+	ioband_window_scale(w, ratio);
+	for (int i = 0; i < ARRAY_SIZE(w->class); i++)
+		if (w->class[i].nr >= IOBAND_WINDOW_CLASS)
+			w->class[i].idle_ns = max(div_u64(w->class[i].sum_ns, w->class[i].nr), 1ULL);
 }
 
-static inline bool ioband_window_ends(const struct ioband_window *w,
-				      const struct ioband_sample *s, s64 now)
+/* Of the ratio: its variance over its mean's square, 1 / 1024. */
+static inline u64 ioband_window_spread(const struct ioband_window *w)
 {
-	if (w->batches >= IOBAND_WINDOW_MAX)
-		return true;
-	if (w->batches >= 2 && now - w->start > IOBAND_WINDOW_NS)
-		return true;
-	if (w->batches < IOBAND_WINDOW_MIN)
+	u64 mean = div_u64(w->sum_ratio, w->nr);
+	u64 sq = div_u64(w->sum_ratio_sq, w->nr);
+
+	if (!mean || sq <= mean * mean)
+		return 0;
+	return div64_u64((sq - mean * mean) << 10, mean * mean);
+}
+
+static inline bool ioband_window_ends(struct ioband_window *w, u64 inflight, s64 now, u32 *err)
+{
+	u64 spread = ioband_window_spread(w), enough;
+	s64 elapsed = now - w->begin_ns;
+
+	/* not within a burst of completions */
+	if (elapsed < div_u64(w->sum_ns, w->nr))
 		return false;
-	return s->err < IOBAND_WINDOW_PPM ||
-	       (w->ref && abs(ioband_gain(w->ref, s->per)) > 4 * (s64)s->err);
+	if (w->nr < max((u64)IOBAND_WINDOW_MIN, inflight >> 8) &&
+	    (elapsed < IOBAND_WINDOW_SLOW_NS || w->nr < IOBAND_WINDOW_FEW))
+		return false;
+	enough = div_u64(max(w->spread, spread) << 10, IOBAND_WINDOW_ERR * IOBAND_WINDOW_ERR);
+	if (w->nr < min(enough, (u64)IOBAND_WINDOW_MAX) && elapsed < IOBAND_WINDOW_NS)
+		return false;
+	if (spread > w->spread)
+		w->spread += (spread - w->spread) / 4;
+	else
+		w->spread -= (w->spread - spread) / 32;
+	*err = max(int_sqrt64(div_u64(spread << 10, w->nr)), (u32)IOBAND_WINDOW_ERR_MIN);
+	return true;
+}
+
+/* Returns false until the first I/O that counts has completed. */
+static inline bool ioband_window_counts(struct ioband_window *w, const struct ioband_io *io,
+					unsigned int ceiling, s64 now)
+{
+	if (!w->begun) {
+		if (io->inflight <= ceiling) {
+			w->begun = true;
+			w->from_ns = now;
+		}
+		return false;
+	}
+	w->done++;
+	if (io->given_ns < w->from_ns)
+		return false;
+	if (w->begin_ns)
+		return true;
+	w->done = 0;
+	w->begin_ns = now;
+	w->begin_inflight_ns = w->inflight_ns;
+	return false;
 }
 
 /**
  * ioband_window_done - an I/O has completed
  * @w:		the window
- * @depth:	I/Os in flight
- * @load:	the device now
- * @now:	ns
+ * @io:		the I/O
+ * @ceiling:	I/Os in flight at most, once the window has begun
+ * @now:	ns; ioband_window_time() has been told
  * @s:		what the window has shown
  *
  * Return: true if it has ended.
  */
-static inline bool ioband_window_done(struct ioband_window *w, unsigned int depth,
-				      const struct ioband_load *load, s64 now,
-				      struct ioband_sample *s)
+static inline bool ioband_window_done(struct ioband_window *w, const struct ioband_io *io,
+				      unsigned int ceiling, s64 now, struct ioband_sample *s)
 {
-	if (w->skip) {
-		w->skip--;
-		w->start = now;
-		w->batch_start = now;
-		w->batch_idle = load->idle_ns;
-		return false;
-	}
-	w->nr++;
-	w->total++;
-	w->limited += load->limited;
-	if (w->nr < max(8U, depth) &&
-	    !(w->nr >= 4 && now - w->start > 2 * IOBAND_WINDOW_NS))
-		return false;
+	struct ioband_window_class *class = &w->class[io->class];
+	u64 latency = max(now - io->given_ns, 1LL), ratio, inflight;
+	s64 elapsed;
 
-	w->batch[w->batches++] =
-		div_u64((u64)(now - w->batch_start -
-			      (load->idle_ns - w->batch_idle)) << 8, w->nr);
-	w->nr = 0;
-	w->batch_start = now;
-	w->batch_idle = load->idle_ns;
-	ioband_window_mean(w, s);
-	s->limited = w->limited > w->total / 2;
-	s->outstanding = load->outstanding;
-	return ioband_window_ends(w, s, now);
+	if (!class->idle_ns)
+		class->idle_ns = latency;
+	if (!ioband_window_counts(w, io, ceiling, now))
+		return false;
+	ratio = min(div64_u64(latency << 10, class->idle_ns), IOBAND_WINDOW_RATIO_MAX);
+	class->sum_ns += latency;
+	class->nr++;
+	w->nr++;
+	w->sum_ns += latency;
+	w->sum_idle_ns += class->idle_ns;
+	w->sum_ratio += ratio;
+	w->sum_ratio_sq += ratio * ratio;
+	/* to look at the rest takes divisions */
+	if (w->nr < IOBAND_WINDOW_FEW || w->nr % 8)
+		return false;
+	elapsed = max(now - w->begin_ns, 1LL);
+	inflight = mul_u64_u64_div_u64(w->inflight_ns - w->begin_inflight_ns, 1024, elapsed);
+	if (!ioband_window_ends(w, inflight, now, &s->err))
+		return false;
+	s->ratio = max(mul_u64_u64_div_u64(w->sum_ns, 1024, w->sum_idle_ns), 1ULL);
+	s->inflight = inflight;
+	s->per = max(mul_u64_u64_div_u64(elapsed, 256, w->done), 1ULL);
+	s->held = 10 * w->held > w->nr;
+	s->led = 20 * w->led > w->nr;
+	return true;
 }
 
 #endif /* IOBAND_WINDOW_H */

@@ -19,7 +19,7 @@ static struct ioband_dev *observed_dev(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, dev->q);
 	spin_lock_init(&dev->lock);
 	dev->share.latency = NSEC_PER_MSEC;
-	dev->share.knee.depth = DEPTH;
+	dev->share.depth.depth = DEPTH;
 	return dev;
 }
 

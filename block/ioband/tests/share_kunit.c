@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What share.h and depth.h promise: exact parts, and a depth that is found on model
- * devices.
+ * What share.h, cost.h and depth.h promise: exact parts, costs that are learned, and a depth that
+ * is found on model devices.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -47,64 +47,119 @@ static void share_charge(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ioband_charge_tag(U64_MAX, IOBAND_INV_MAX), BIT_ULL(61));
 }
 
-static void share_classes(struct kunit *test)
+static void window_classes(struct kunit *test)
 {
 	static const struct {
 		u32 bytes;
 		unsigned int class;
 	} table[] = {
-		{ 0, 0 }, { 512, 0 }, { 2047, 0 }, { 2048, 1 }, { SZ_4K, 1 },
-		{ SZ_64K, 3 }, { SZ_128K, 4 }, { SZ_1M, 5 }, { SZ_2M, 6 },
-		{ SZ_8M, 6 },
-		{ U32_MAX, 6 },
+		{ 0, 14 }, { 512, 0 }, { 1023, 0 }, { 1024, 1 }, { SZ_4K, 3 }, { SZ_8K, 4 },
+		{ SZ_1M, 11 }, { SZ_4M, 13 }, { SZ_8M, 13 }, { U32_MAX, 13 },
 	};
 
-	for (int i = 0; i < ARRAY_SIZE(table); i++)
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
 		KUNIT_EXPECT_EQ_MSG(test, table[i].class,
-				    ioband_size_class(table[i].bytes), "row %d", i);
+				    ioband_window_class(false, table[i].bytes), "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, table[i].class + IOBAND_WINDOW_SIZES,
+				    ioband_window_class(true, table[i].bytes), "row %d", i);
+	}
 }
 
-/* A class learns what its I/Os take, and says so in proportion to their length. */
-static void share_cost(struct kunit *test)
-{
-	struct ioband_class c = { };
+/* What an I/O takes of a device that costs are learned from. */
+struct price {
+	s64 ios[2];		/* ns for a read, for a write */
+	s64 bytes;		/* ns for 64 KiB */
+};
 
-	KUNIT_EXPECT_GT(test, ioband_class_cost(&c, SZ_64K), 0ULL);
-	for (int i = 0; i < 1000; i++) {
-		ioband_class_size(&c, SZ_64K);
-		KUNIT_EXPECT_EQ(test, 900ULL * US,
-				ioband_class_learn(&c, 900 * US, 600 * US));
+/* So many I/Os of two lengths, each after what it takes, in an order that is none. */
+static void pay(struct ioband_cost *c, const struct price *price, const u32 bytes[2], int ios)
+{
+	struct rnd_state rnd;
+	s64 now = SEC;
+
+	prandom_seed_state(&rnd, 3);
+	for (int i = 0; i < ios; i++) {
+		bool second = prandom_u32_state(&rnd) % 3 == 0;
+		bool write = prandom_u32_state(&rnd) % 4 == 0;
+
+		now += price->ios[write] + ((price->bytes * bytes[second]) >> 16);
+		ioband_cost_done(c, write, bytes[second], 0, now, 0, true);
 	}
-	KUNIT_EXPECT_EQ(test, 600ULL * US << 8, ioband_class_cost(&c, SZ_64K));
-	KUNIT_EXPECT_EQ(test, 300ULL * US << 8, ioband_class_cost(&c, SZ_32K));
-	/* in bursts of which only the first seems to take time */
-	for (int i = 0; i < 32 * 64; i++) {
-		ioband_class_size(&c, SZ_64K);
-		ioband_class_learn(&c, 900 * US, i % 32 ? 0 : 32 * 600 * US);
-		KUNIT_EXPECT_LE(test, 590ULL * US << 8, ioband_class_cost(&c, SZ_64K));
-		KUNIT_EXPECT_GE(test, 610ULL * US << 8, ioband_class_cost(&c, SZ_64K));
-	}
-	/* time that went backwards, or stood still for years */
-	ioband_class_learn(&c, -5, -5);
-	for (int i = 0; i < IOBAND_CLASS_NR; i++)
-		ioband_class_learn(&c, S64_MAX, S64_MAX);
-	KUNIT_EXPECT_LE(test, ioband_class_cost(&c, SZ_64K), IOBAND_COST_MAX << 8);
 }
 
-/* The least latency that was seen is believed, but not for ever. */
-static void share_least(struct kunit *test)
+static void cost_is_near(struct kunit *test, const struct ioband_cost *c, bool write, u32 bytes,
+			 s64 ns, int row)
 {
-	struct ioband_class c = { };
+	u64 cost = ioband_cost_of(c, write, bytes) >> 8;
 
-	KUNIT_EXPECT_EQ(test, ioband_class_learn(&c, 100 * US, US), 100ULL * US);
-	/* it grows by 2^-16 with each completion: doubled after 45,426, at most as seen */
-	for (int i = 0; i < 45426; i++)
-		ioband_class_learn(&c, 300 * US, US);
-	KUNIT_EXPECT_GE(test, c.least >> 8, 199ULL * US);
-	KUNIT_EXPECT_LE(test, c.least >> 8, 201ULL * US);
-	for (int i = 0; i < 65536; i++)
-		ioband_class_learn(&c, 300 * US, US);
-	KUNIT_EXPECT_EQ(test, c.least >> 8, 300ULL * US);
+	KUNIT_EXPECT_GE_MSG(test, cost, ns * 95 / 100, "row %d", row);
+	KUNIT_EXPECT_LE_MSG(test, cost, ns * 105 / 100, "row %d", row);
+}
+
+/* By length where the device is a link, by number where it is servers; by direction. */
+static void cost_learns(struct kunit *test)
+{
+	static const struct price table[] = {
+		{ { 100 * US, 100 * US }, 0 },
+		{ { US, US }, 65 * US },
+		{ { 20 * US, 20 * US }, 130 * US },
+		{ { 10 * US, 90 * US }, 0 },
+		{ { 2 * US, 40 * US }, 30 * US },
+	};
+	static const u32 bytes[] = { SZ_4K, SZ_256K };
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		struct ioband_cost c;
+
+		ioband_cost_init(&c);
+		pay(&c, &table[i], bytes, 20000);
+		for (int k = 0; k < 2; k++)
+			for (int write = 0; write < 2; write++)
+				cost_is_near(test, &c, write, bytes[k], table[i].ios[write] +
+					     ((table[i].bytes * bytes[k]) >> 16), i);
+	}
+}
+
+/* A device that stands still for long does not make I/Os dear, nor do odd times. */
+static void cost_forgets(struct kunit *test)
+{
+	static const struct price price = { { 100 * US, 100 * US }, 0 };
+	static const u32 bytes[] = { SZ_4K, SZ_64K };
+	struct ioband_cost c;
+
+	ioband_cost_init(&c);
+	pay(&c, &price, bytes, 5000);
+	ioband_cost_done(&c, false, SZ_4K, 0, 10000 * SEC, 0, true);
+	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
+	ioband_cost_done(&c, false, SZ_4K, 0, -SEC, 0, true);
+	for (int i = 0; i < IOBAND_BLOCK; i++)
+		ioband_cost_done(&c, true, U32_MAX, 0, i % 2 ? S64_MAX : 1, 0, true);
+	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K) >> 8, 20 * 100 * US);
+	pay(&c, &price, bytes, 20000);
+	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
+	cost_is_near(test, &c, false, SZ_64K, 100 * US, 1);
+}
+
+/* Never nothing, never so much that tags could not be compared. */
+static void cost_stays_in_range(struct kunit *test)
+{
+	struct ioband_cost c;
+	struct rnd_state rnd;
+	s64 now = 0;
+
+	prandom_seed_state(&rnd, 4);
+	ioband_cost_init(&c);
+	for (int i = 0; i < 200000; i++) {
+		u64 cost;
+
+		now += (s64)prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
+		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), 0, now, 0, true);
+		cost = ioband_cost_of(&c, i % 2, prandom_u32_state(&rnd));
+		if (!cost || cost > IOBAND_COST_MAX << 8) {
+			KUNIT_FAIL(test, "cost %llu after %d", cost, i);
+			return;
+		}
+	}
 }
 
 /* What was used counts in this second and in the next, and no longer. */
@@ -131,170 +186,149 @@ static void share_tags_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 5ULL, ioband_tag_max(U64_MAX - 5, 5));
 }
 
-/* Time in which nothing is in flight is none that the device takes for an I/O. */
-static void window_idle(struct kunit *test)
+/* A window counts what was given to the device since it began, and does not end within a burst. */
+static void window_bursts(struct kunit *test)
 {
-	struct ioband_load load = { .outstanding = 1 };
+	struct ioband_io io = { .class = 3, .inflight = 64, .given_ns = SEC };
 	struct ioband_window w = { };
-	struct ioband_sample s = { };
-	s64 now = SEC;
-	int nr = 0;
+	struct ioband_sample s;
+	s64 now = SEC + 10000 * US;
 
-	ioband_window_start(&w, 1, now);
-	do {
-		now += 10 * US;
-		if (nr % 3 == 0) {	/* idle before every third */
-			now += 90 * US;
-			load.idle_ns += 90 * US;
-		}
-	} while (++nr < 1000 && !ioband_window_done(&w, 1, &load, now, &s));
-	KUNIT_EXPECT_LT(test, nr, 1000);
-	KUNIT_EXPECT_EQ(test, s.per, 10ULL * US << 8);
-	KUNIT_EXPECT_EQ(test, s.err, 0U);
+	/* given before it began */
+	for (int i = 0; i < 1000; i++)
+		KUNIT_EXPECT_FALSE(test, ioband_window_done(&w, &io, UINT_MAX, now + i, &s));
+	KUNIT_EXPECT_EQ(test, w.nr, 0U);
+	/* 64 at once, each 10 ms */
+	for (int burst = 0; burst < 2; burst++) {
+		io.given_ns = now + 1000;
+		now = io.given_ns + 10000 * US;
+		for (int i = 0; i < 64; i++)
+			KUNIT_EXPECT_FALSE_MSG(test, burst == 0 &&
+					       ioband_window_done(&w, &io, UINT_MAX, now + i, &s),
+					       "I/O %d of a burst", i);
+	}
 }
 
-/* A device of @servers that each take @ns, always with enough to do. */
+/* A device of @servers that each take @ns, with @outstanding I/Os that want to go. */
 struct model {
 	unsigned int servers;
 	s64 ns;
 	unsigned int jitter;	/* percent of ns, either way */
-	bool blind;		/* latencies say nothing of how much it does at once */
-	unsigned int crowd;	/* percent that each I/O beyond @servers slows all down */
+	unsigned int outstanding;
 };
 
-/* Run the finder on it for so many completions; when it has found the depth. */
-static s64 find(const struct model *m, struct ioband_knee *k,
-		unsigned int completions, s64 *now)
+/* Run it for so many completions, while a group lags behind. */
+static void use(const struct model *m, struct ioband_depth *d, unsigned int completions, s64 *now)
 {
-	s64 found = S64_MAX;
 	struct rnd_state rnd;
-	struct ioband_load load = {
-		.bdp = m->blind ? 0 : (u64)m->servers << 10,
-		.outstanding = 4096,
-		.groups = 2,
-		.limited = true,
-	};
 
 	prandom_seed_state(&rnd, 1);
 	while (completions--) {
-		unsigned int busy = min(k->depth, m->servers);
-		s64 ns = m->ns;
+		unsigned int inflight = min3(d->depth, d->ceiling, m->outstanding);
+		s64 ns = m->ns * max(inflight, m->servers) / m->servers;
+		struct ioband_io io = { .class = 3, .inflight = inflight };
 
+		*now += max(div_s64(ns, inflight), 1);
+		ioband_window_time(&d->window, inflight, *now);
 		if (m->jitter)
 			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
 					    m->jitter), 100);
-		ns += div_s64(ns * m->crowd * (k->depth - busy), 100);
-		*now += max(div_s64(ns, busy), 1);
-		ioband_knee_done(k, &load, *now);
-		if (k->phase >= IOBAND_HOLD)
-			found = min(found, *now);
+		io.given_ns = *now - ns;
+		d->window.led++;
+		d->window.held += inflight < m->outstanding;
+		ioband_depth_done(d, &io, *now);
 	}
-	return found;
 }
 
-static void depth_finds_knee(struct kunit *test)
+/* The number that it does at once is found, and soon. */
+static void depth_settles(struct kunit *test)
 {
 	static const struct {
 		struct model m;
-		unsigned int least, most;
+		unsigned int ios;
 	} table[] = {
-		{ { 1, 6600 * US },		1, 1 },
-		{ { 1, 40 * US },		1, 1 },
-		{ { 2, 100 * US },		2, 2 },
-		{ { 64, 100 * US },		62, 66 },
-		{ { 256, 10 * US },		250, 270 },
-		{ { 64, 100 * US, 30 },		60, 80 },
-		{ { 1024, 10 * US },		1000, 1024 },
-		{ { 1, 40 * US, 0, true },	1, 1 },
-		{ { 64, 100 * US, 30, true },	60, 80 },
-		{ { 256, 10 * US, 0, true },	250, 270 },
+		{ { 1, 6600 * US, 0, 32 }, 500 },
+		{ { 1, 40 * US, 0, 2 }, 500 },
+		{ { 2, 100 * US, 0, 64 }, 1000 },
+		{ { 64, 100 * US, 0, 128 }, 3000 },
+		{ { 64, 100 * US, 30, 4096 }, 50000 },
+		{ { 256, 10 * US, 0, 1024 }, 20000 },
+		{ { 4096, 10000 * US, 0, 8192 }, 200000 },
 	};
 
 	for (int i = 0; i < ARRAY_SIZE(table); i++) {
-		struct ioband_knee k;
-		unsigned int depth;
-		s64 found, now = SEC;
+		unsigned int servers = table[i].m.servers;
+		struct ioband_depth d;
+		s64 now = SEC;
 
-		ioband_knee_init(&k, now);
-		found = find(&table[i].m, &k, 200000, &now) - SEC;
-		depth = k.good;
-		KUNIT_EXPECT_LE_MSG(test, found, 2 * SEC, "row %d", i);
-		KUNIT_EXPECT_GE_MSG(test, depth, table[i].least, "row %d", i);
-		KUNIT_EXPECT_LE_MSG(test, depth, table[i].most, "row %d", i);
-		KUNIT_EXPECT_GE_MSG(test, k.phase, IOBAND_HOLD, "row %d", i);
+		ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+		use(&table[i].m, &d, table[i].ios, &now);
+		KUNIT_EXPECT_TRUE_MSG(test, ioband_depth_is_settled(&d), "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.at_once, ((u64)servers << 10) * 97 / 100, "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.at_once, ((u64)servers << 10) * 105 / 100, "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.most, servers, "row %d", i);
 	}
 }
 
-/* The last step of the ramp, from 4 to 16, makes the device slower: 4 is the best. */
-static void depth_ramps_too_far(struct kunit *test)
-{
-	const struct model m = { 4, 100 * US, .crowd = 4 };
-	struct ioband_knee k;
-	s64 now = SEC;
-	int nr = 0;
-
-	ioband_knee_init(&k, now);
-	while (k.phase < IOBAND_HOLD && nr++ < 10000)
-		find(&m, &k, 1, &now);
-	KUNIT_EXPECT_EQ(test, k.phase, IOBAND_HOLD);
-	KUNIT_EXPECT_EQ(test, k.good, 4U);
-}
-
-/* A device that becomes four times as parallel is followed. */
+/* A device that does more or fewer at once, or is slower or faster, is followed. */
 static void depth_follows(struct kunit *test)
 {
-	struct model m = { 16, 100 * US };
-	struct ioband_knee k;
+	struct model m = { 16, 100 * US, 5, 512 };
+	struct ioband_depth d;
 	s64 now = SEC;
 
-	ioband_knee_init(&k, now);
-	find(&m, &k, 100000, &now);
-	KUNIT_EXPECT_GE(test, k.good, 15U);
-	KUNIT_EXPECT_LE(test, k.good, 17U);
-	m.servers = 64;
-	find(&m, &k, 3000000, &now);
-	KUNIT_EXPECT_GE(test, k.good, 58U);
-	KUNIT_EXPECT_LE(test, k.good, 72U);
-}
-
-/* A device that takes fewer than it did is given no more than that. */
-static void depth_shrinks(struct kunit *test)
-{
-	const struct model m = { 64, 100 * US };
-	struct ioband_load load = { .bdp = 64 << 10, .groups = 2, .limit = 8 };
-	struct ioband_knee k;
-	s64 now = SEC;
-
-	ioband_knee_init(&k, now);
-	find(&m, &k, 100000, &now);
-	KUNIT_EXPECT_GE(test, k.good, 62U);
-	for (int i = 0; i < 4096; i++) {
-		now += 12 * US;
-		ioband_knee_done(&k, &load, now);
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	use(&m, &d, 50000, &now);
+	for (int i = 0; i < 4; i++) {
+		m.servers = i % 2 ? 16 : 64;
+		m.ns = i / 2 ? 1000 * US : 100 * US;
+		use(&m, &d, 300000, &now);
+		KUNIT_EXPECT_GE_MSG(test, d.depth, m.servers * 9 / 10, "change %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.depth, m.servers * 12 / 10 + 1, "change %d", i);
 	}
-	KUNIT_EXPECT_LE(test, k.depth, 8U);
 }
 
-/* Whatever the clock says, the depth stays in range. */
+/* Nobody lags behind and little is in flight: all may go. */
+static void depth_needs_a_reason(struct kunit *test)
+{
+	struct ioband_io io = { .class = 3, .inflight = 4 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	for (int i = 0; i < 10000; i++) {
+		now += 25 * US;
+		ioband_window_time(&d.window, 4, now);
+		io.given_ns = now - 100 * US;
+		ioband_depth_done(&d, &io, now);
+	}
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_OPEN);
+	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
+}
+
+/* Whatever the clock says, the depths stay in range. */
 static void depth_extremes(struct kunit *test)
 {
-	struct ioband_load load = { .groups = 2, .limited = true };
-	struct ioband_knee k;
+	struct ioband_depth d;
 	struct rnd_state rnd;
 	s64 now = 0;
 
 	prandom_seed_state(&rnd, 2);
-	ioband_knee_init(&k, now);
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
 	for (int i = 0; i < 200000; i++) {
+		struct ioband_io io = {
+			.class = prandom_u32_state(&rnd) % (2 * IOBAND_WINDOW_SIZES),
+			.inflight = prandom_u32_state(&rnd) % (1 << i % 20) + 1,
+		};
+
 		now += prandom_u32_state(&rnd) % 3 ? 0 : (s64)prandom_u32_state(&rnd) << 8;
-		load.idle_ns += prandom_u32_state(&rnd) % 100;
-		load.bdp = (u64)prandom_u32_state(&rnd) << (i % 8);
-		load.outstanding = prandom_u32_state(&rnd);
-		load.limited = i % 3;
-		load.groups = i % 5;
-		ioband_knee_done(&k, &load, now);
-		if (k.depth < 1 || k.depth > IOBAND_DEPTH_MAX) {
-			KUNIT_FAIL(test, "depth %u after %d", k.depth, i);
+		ioband_window_time(&d.window, io.inflight, now);
+		io.given_ns = now - prandom_u32_state(&rnd);
+		d.window.held += i % 2;
+		d.window.led += i % 3;
+		ioband_depth_done(&d, &io, now);
+		if (!d.depth || !d.most || !d.ceiling || d.depth > IOBAND_DEPTH_MAX) {
+			KUNIT_FAIL(test, "depth %u after %d", d.depth, i);
 			return;
 		}
 	}
@@ -315,16 +349,16 @@ static void depth_ahead(struct kunit *test)
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(share_inverse),
 	KUNIT_CASE(share_charge),
-	KUNIT_CASE(share_classes),
-	KUNIT_CASE(share_cost),
-	KUNIT_CASE(share_least),
+	KUNIT_CASE(window_classes),
+	KUNIT_CASE(cost_learns),
+	KUNIT_CASE(cost_forgets),
+	KUNIT_CASE(cost_stays_in_range),
 	KUNIT_CASE(share_used),
 	KUNIT_CASE(share_tags_wrap),
-	KUNIT_CASE(window_idle),
-	KUNIT_CASE(depth_finds_knee),
-	KUNIT_CASE(depth_ramps_too_far),
+	KUNIT_CASE(window_bursts),
+	KUNIT_CASE(depth_settles),
 	KUNIT_CASE(depth_follows),
-	KUNIT_CASE(depth_shrinks),
+	KUNIT_CASE(depth_needs_a_reason),
 	KUNIT_CASE(depth_extremes),
 	KUNIT_CASE(depth_ahead),
 	{ }

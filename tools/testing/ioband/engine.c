@@ -50,6 +50,12 @@ void lab_engine_tags(unsigned int nr)
 	queue.tag_set = nr ? &tags : NULL;
 }
 
+/* The device is a disk that turns. */
+void lab_engine_turns(void)
+{
+	queue.rot = true;
+}
+
 void *lab_engine_group(const char *name, int weight, void *parent)
 {
 	struct group *up = parent, *new = aligned_alloc(64, sizeof(*new));
@@ -181,7 +187,13 @@ bool lab_engine_submit(struct bio *bio, void *group)
 	struct group *to = group;
 
 	bio->bi_blkg = &to->blkg;
-	return lab_gated && ioband_share(bio);
+	if (!lab_gated)
+		return false;
+	if (ioband_share(bio))
+		return true;
+	if (bio->must_pass)
+		lab_load_delay(bio, ioband_share_debt_ns(&to->grp));
+	return false;
 }
 
 void lab_engine_done(struct bio *bio)
@@ -195,6 +207,10 @@ void lab_engine_print(void)
 {
 	const struct ioband_sharer *sh = &dev->share;
 
-	fprintf(stderr, "inflight=%u outstanding=%u active=%u%s%s\n", sh->infl, sh->outstanding, sh->nr_active,
-		dev->solo ? " solo" : "", dev->open ? " open" : "");
+	fprintf(stderr, "depth=%u most=%u at_once=%.1f inflight=%u stuck=%u outstanding=%u active=%u%s%s",
+		sh->depth.depth, sh->depth.most, sh->depth.at_once / 1024., sh->infl, sh->stuck, sh->outstanding,
+		sh->nr_active, dev->solo ? " solo" : "", dev->open ? " open" : "");
+	for (int i = 0; i < IOBAND_COSTS; i++)
+		fprintf(stderr, " %.2f", sh->cost.believed[i] / 256e3);
+	fprintf(stderr, "\n");
 }

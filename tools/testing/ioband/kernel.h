@@ -63,6 +63,7 @@ typedef u64 u64_stats_t;
 #define S32_MAX			INT32_MAX
 #define U64_MAX			UINT64_MAX
 #define S64_MAX			INT64_MAX
+#define S64_MIN			(-S64_MAX - 1)
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min(a, b)		({ __auto_type a_ = (a); __auto_type b_ = (b); a_ < b_ ? a_ : b_; })
@@ -148,6 +149,43 @@ static inline u32 int_sqrt64(u64 x)
 #include "rbtree_augmented.h"
 
 struct list_head { struct list_head *next, *prev; };
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	entry->prev = list->prev;
+	entry->next = list;
+	list->prev->next = entry;
+	list->prev = entry;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	entry->prev->next = entry->next;
+	INIT_LIST_HEAD(entry);
+}
+
+static inline void list_move_tail(struct list_head *entry, struct list_head *list)
+{
+	list_del_init(entry);
+	list_add_tail(entry, list);
+}
+
+#define list_for_each_entry_safe(pos, n, list, member) \
+	for ((pos) = container_of((list)->next, __typeof__(*(pos)), member), \
+	     (n) = container_of((pos)->member.next, __typeof__(*(pos)), member); \
+	     &(pos)->member != (list); \
+	     (pos) = (n), (n) = container_of((n)->member.next, __typeof__(*(n)), member))
 struct hlist_head { void *first; };
 struct rcu_head { void *next; };
 struct kref { int nr; };

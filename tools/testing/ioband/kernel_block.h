@@ -39,6 +39,7 @@ struct elevator_queue { int unused; };
 
 struct blk_mq_tag_set {
 	unsigned int		queue_depth;
+	unsigned int		reserved_tags;
 	unsigned int		flags;
 	struct {
 		unsigned int	nr_queues;
@@ -46,11 +47,14 @@ struct blk_mq_tag_set {
 };
 
 struct request_queue {
+	bool			rot;
+	unsigned int		queue_depth;
 	struct elevator_queue	*elevator;
 	struct blk_mq_tag_set	*tag_set;
 	struct ioband_dev	*ioband;
 };
 
+#define blk_queue_rot(q)		((q)->rot)
 #define queue_is_mq(q)			((q)->tag_set)
 #define blk_mq_is_shared_tags(flags)	((flags) & 1)
 
@@ -204,6 +208,8 @@ static inline void blkg_put(struct blkcg_gq *blkg)
 enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
 enum { PF_IO_WORKER, TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
 struct lab_task { unsigned int flags; };
+/* tasks wait in lab_engine_submit() */
+#define blkcg_schedule_throttle(disk, use_memdelay)	((void)(disk))
 #define current			((struct lab_task *)NULL)
 #define signal_pending(task)	false
 #define hrtimer_resolution	1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the device lab: each scenario without a gate and with an engine, and says what was not right.
+"""Runs the device lab: each scenario without a gate and with it, and says what was not right.
 
-usage: lab.py DIRECTORY [--engine ioband|lead|next] [--seeds N] [NAME...]
+usage: lab.py DIRECTORY [--seeds N] [NAME...]
 
 DIRECTORY has the programs that make builds. Prints a line for each time that a scenario measures, of the worst of N
 seeds, and then TAP; fails if something was not right. With --report it only reports.
@@ -16,7 +16,6 @@ import sys
 
 from scenarios import SCENARIOS
 
-PROGRAMS = {"ioband": "sim", "lead": "sim-lead", "next": "sim-next"}
 LIMIT_S = 600
 
 
@@ -74,13 +73,13 @@ def brief(groups):
     return f"{whole:8.0f}: {parts}"
 
 
-def run(directory, engine, scenario, seeds, pool):
+def run(directory, scenario, seeds, pool):
     """Runs a scenario with all seeds.
 
     Returns, for each time that is measured, (what was got, what was got without a gate, what was missed), of the seed
     that missed most.
     """
-    program = os.path.join(directory, PROGRAMS[engine])
+    program = os.path.join(directory, "sim")
     none = pool.submit(simulate, program, scenario, 1, False)
     gated = [pool.submit(simulate, program, scenario, seed, True) for seed in range(1, seeds + 1)]
     worst = []
@@ -94,7 +93,6 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("--engine", choices=PROGRAMS, default="ioband")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--report", action="store_true", help="what is not right is no failure")
     parser.add_argument("name", nargs="*")
@@ -106,14 +104,14 @@ def main():
         for nr, scenario in enumerate(chosen, 1):
             bad = False
             print(f"# {scenario.name}: {scenario.title}")
-            for got, none, missed in run(args.directory, args.engine, scenario, args.seeds, pool):
-                print(f"#   none   {brief(none)}\n#   {args.engine:6} {brief(got)}")
+            for got, none, missed in run(args.directory, scenario, args.seeds, pool):
+                print(f"#   none   {brief(none)}\n#   ioband {brief(got)}")
                 for _, text in missed:
                     print(f"#   not right: {text}")
                 bad = bad or bool(missed)
             failed += bad
             print(f"{'not ok' if bad and not args.report else 'ok'} {nr} - {scenario.name}", flush=True)
-    print(f"# {args.engine}: {len(chosen) - failed} of {len(chosen)} scenarios are right, the worst of {args.seeds} seeds each")
+    print(f"# {len(chosen) - failed} of {len(chosen)} scenarios are right, the worst of {args.seeds} seeds each")
     return 1 if failed and not args.report else 0
 
 

@@ -67,9 +67,13 @@ static bool next_pair(char **key, char **value)
 
 static void set_device(char *key, char *value)
 {
-	if (!strcmp(key, "tags"))
+	if (!strcmp(key, "tags")) {
 		lab_engine_tags(atoi(value));
-	else if (!lab_device_set(key, atof(value)))
+		return;
+	}
+	if (!strcmp(key, "seek_us") && atof(value))
+		lab_engine_turns();
+	if (!lab_device_set(key, atof(value)))
 		fail("no such key of a device", key);
 }
 

@@ -110,7 +110,8 @@ chained() {
 	while [ -d /proc/$! ] && ! grep -q '^State:.Z' /proc/$!/status && [ $(($(now_ms) - begin)) -lt 20000 ]; do sleep 0.1; done
 	took=$(($(now_ms) - begin))
 	kill $pid
-	in_range $took 2000 4000
+	# 257 I/Os at a fifth of the disk take 2.6 s; between two pieces the group is away, and saves nothing up
+	in_range $took 2000 5000
 }
 mount_cgroup v2
 group a b
