@@ -137,7 +137,7 @@ static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64
 		}
 		if (now < grp->share.grace)
 			kept += grp->share.nr_back;
-		if (kept && sh->infl - sh->excess - sh->stuck + kept >= ioband_depth_now(sh)) {
+		if (kept && ioband_counted(sh) + kept >= ioband_depth_now(sh)) {
 			ioband_time(dev, &sh->timer, grp->share.grace);
 			return true;
 		}
@@ -210,7 +210,7 @@ void ioband_came(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_got_back - a bio of a group has completed
+ * ioband_got_back - a bio of a group has completed, or waits for a limit now
  * @grp:	the group
  * @now:	ns
  *

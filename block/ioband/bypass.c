@@ -27,6 +27,9 @@
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
 /* ... and closes when somebody looks after this. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
+/* What passed counts for so long after the gate closed, and for so many latencies, at most. */
+#define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
+#define IOBAND_DRAIN_LATENCIES	50
 /* One in so many looks. */
 #define IOBAND_LOOK		16
 
@@ -68,12 +71,15 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 {
 	struct ioband_sharer *sh = &dev->share;
 	unsigned int sum;
+	s64 hang_ns;
 
 	if (!dev->draining)
 		return 0;
 	smp_mb();	/* with ioband_passed_done(), I9 */
 	sum = ioband_passed_sum(dev);
-	if (sum)
+	/* what hangs does not count for ever: see hang.c */
+	hang_ns = max(IOBAND_DRAIN_NS, IOBAND_DRAIN_LATENCIES * sh->latency);
+	if (sum && (s64)ktime_get_ns() - sh->closed < hang_ns)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
 	/* what was begun to be measured before knows nothing of them */
@@ -138,7 +144,7 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 
 		WRITE_ONCE(dev->solo, NULL);
 		ioband_drain_passed(dev, now);
 	} else if (!dev->solo && !dev->open && !grp->offline &&
-		   !ioband_depth_is_settled(&sh->depth) &&
+		   !ioband_depth_is_settled(&sh->depth) && list_empty(&sh->hung) &&
 		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
 		   now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(dev)) {
 		/* of whom was alone before, nothing is in flight any more */
@@ -160,7 +166,7 @@ static void ioband_try_open(struct ioband_dev *dev, s64 now)
 	int cpu;
 
 	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
-	    ioband_uncounted(dev))
+	    ioband_first_grp(sh) || !list_empty(&sh->hung) || ioband_uncounted(dev))
 		return;
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), ioband_depth_now(sh));

@@ -39,6 +39,8 @@
 #define IOBAND_COSTS		4
 /* No I/O costs more than 1 s. */
 #define IOBAND_COST_MAX		BIT_ULL(30)
+/* Of what the filter computes with. */
+#define IOBAND_COST_LIMIT	BIT_ULL(56)
 /* b is for so many bytes while nothing is known: 1 << 16. */
 #define IOBAND_COST_SHIFT	16
 /* More bytes than that would be too much for the numbers below: so many of these, << 16. */
@@ -52,6 +54,7 @@
 #define IOBAND_COV_BOTH		(IOBAND_COV_ONE * 7 / 8)
 /* Blocks differ by such a part, squared: at first, and at least. */
 #define IOBAND_NOISE_FIRST	(IOBAND_COV_ONE / 1024)
+#define IOBAND_NOISE_MAX	(IOBAND_COV_ONE / 4)
 #define IOBAND_NOISE_MIN	(IOBAND_COV_ONE / 16384)
 /* What is unsure by this part of what an I/O takes is looked at, ... */
 #define IOBAND_COV_UNSURE	(IOBAND_COV_ONE / 256)
@@ -157,13 +160,23 @@ static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u
 	return bytes ? cost + ioband_cost_vary(c, write, bytes) * (cost / IOBAND_COST_VARY) : cost;
 }
 
-/* a * b / c, where b may be less than 0. */
+/* a * b / c, where b may be less than 0; no number here needs to be greater than the limit. */
 static inline s64 ioband_cost_scale(u64 a, s64 b, u64 c)
 {
-	s64 abs_b = b < 0 ? -b : b;
-	s64 quotient = mul_u64_u64_div_u64(a, abs_b, c);
+	u64 abs_b = abs(b), quotient = IOBAND_COST_LIMIT;
 
-	return b < 0 ? -quotient : quotient;
+	/* a quotient of more than 64 bits is a fault of some CPUs */
+	if (mul_u64_u64_shr(a, abs_b, 64) < c)
+		quotient = min(mul_u64_u64_div_u64(a, abs_b, c), IOBAND_COST_LIMIT);
+	return b < 0 ? -(s64)quotient : (s64)quotient;
+}
+
+/* a * part, where a may be less than 0 and the part is << 16. */
+static inline s64 ioband_cost_mul(s64 a, s64 part)
+{
+	s64 product = mul_u64_u64_shr(abs(a), part, 16);
+
+	return a < 0 ? -product : product;
 }
 
 /*
@@ -175,7 +188,7 @@ static inline void ioband_cost_begin(struct ioband_cost *c, u64 per)
 	u64 bytes = div_u64(c->bytes[0] + c->bytes[1], c->nr);
 	u64 believed = ioband_cost_of(c, false, bytes);
 
-	c->shift = ilog2(max(bytes, 512ULL));
+	c->shift = ilog2(max(bytes, 4096ULL));
 	for (int i = 1; i < IOBAND_COSTS; i += 2)
 		c->believed[i] = c->believed[i] << c->shift >> IOBAND_COST_SHIFT;
 	c->usual = per;
@@ -203,14 +216,22 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
 	}
 }
 
+/* What the mean I/O of the block takes by what was found, ns << 8. */
+static inline u64 ioband_cost_explained(const struct ioband_cost *c, const s64 part[IOBAND_COSTS])
+{
+	u64 ns = 0;
+
+	for (int i = 0; i < IOBAND_COSTS; i++)
+		ns += mul_u64_u64_shr(c->found[i], part[i], 16);
+	return min(ns, IOBAND_COST_LIMIT);
+}
+
 /* By how much of a usual I/O the costs did not explain this block, << IOBAND_COV_SHIFT. */
 static inline s64 ioband_cost_error(const struct ioband_cost *c, const s64 part[IOBAND_COSTS],
 				    u64 per)
 {
-	s64 error = per;
+	s64 error = per - ioband_cost_explained(c, part);
 
-	for (int i = 0; i < IOBAND_COSTS; i++)
-		error -= mul_u64_u64_shr(c->found[i], part[i], 16);
 	error = ioband_cost_scale(IOBAND_COV_ONE, error, c->usual);
 	return clamp(error, -3 * IOBAND_COV_ONE, 3 * IOBAND_COV_ONE);
 }
@@ -218,12 +239,14 @@ static inline s64 ioband_cost_error(const struct ioband_cost *c, const s64 part[
 /* The filter was surer than it should have been. */
 static inline void ioband_cost_doubt(struct ioband_cost *c)
 {
+	bool sure[IOBAND_COSTS];
+
 	for (int i = 0; i < IOBAND_COSTS; i++)
-		if (c->cov[i][i] > IOBAND_COV_ONE / 2)
-			return;
+		sure[i] = c->cov[i][i] <= IOBAND_COV_ONE / 2;
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		for (int k = 0; k < IOBAND_COSTS; k++)
-			c->cov[i][k] *= 2;
+			if (sure[i] && sure[k])
+				c->cov[i][k] *= 2;
 }
 
 static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBAND_COSTS],
@@ -234,12 +257,12 @@ static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBA
 
 	for (int i = 0; i < IOBAND_COSTS; i++) {
 		for (int k = 0; k < IOBAND_COSTS; k++)
-			gain[i] += c->cov[i][k] / 256 * part[k] / 256;
-		sum += gain[i] / 256 * part[i] / 256;
+			gain[i] += ioband_cost_mul(c->cov[i][k], part[k]);
+		sum += ioband_cost_mul(gain[i], part[i]);
 	}
 	/* what is not known yet is no noise */
 	noise = max((s64)mul_u64_u64_shr(abs_error, abs_error, IOBAND_COV_SHIFT) - sum, 0);
-	c->noise += (noise - c->noise) / IOBAND_BLOCKS;
+	c->noise += (min(noise, IOBAND_NOISE_MAX) - c->noise) / IOBAND_BLOCKS;
 	sum = max(sum, 0) + max(c->noise, IOBAND_NOISE_MIN);
 	if (noise > 3 * sum)
 		ioband_cost_doubt(c);
@@ -252,7 +275,8 @@ static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBA
 		for (int k = 0; k < IOBAND_COSTS; k++) {
 			s64 less = ioband_cost_scale(abs_gain, gain[k], sum);
 
-			c->cov[i][k] -= gain[i] < 0 ? -less : less;
+			c->cov[i][k] = clamp(c->cov[i][k] - (gain[i] < 0 ? -less : less),
+					     -IOBAND_COV_ONE, IOBAND_COV_ONE);
 		}
 		c->cov[i][i] = clamp(c->cov[i][i] + IOBAND_COV_DRIFT, IOBAND_COV_DRIFT,
 				     IOBAND_COV_ONE);
@@ -280,23 +304,29 @@ static inline void ioband_cost_limit(struct ioband_cost *c)
 		c->found[i] = least;
 	}
 	for (int i = 0; i < IOBAND_COSTS; i++)
-		c->found[i] = max(c->found[i], 0);
+		c->found[i] = clamp(c->found[i], 0, (s64)IOBAND_COST_LIMIT);
 }
 
+/*
+ * A block that takes far longer than what it consists of explains may be one in which the device
+ * stood still, and says little; two of them are believed.
+ */
 static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 {
-	u64 per = max(div_u64(min(ns, IOBAND_COST_MAX) << 8, c->nr), 1ULL);
+	u64 most = min(c->nr * IOBAND_COST_MAX, IOBAND_COST_LIMIT >> 8);
+	u64 per = max(div_u64(min(ns, most) << 8, c->nr), 1ULL), want;
 	s64 part[IOBAND_COSTS];
 
 	if (!c->usual)
 		ioband_cost_begin(c, per);
-	/* one block in which the device stood still is not much, and may be the only one */
-	c->odd = per > IOBAND_BLOCK_TIMES * c->usual && !c->odd;
+	ioband_cost_parts(c, part);
+	want = IOBAND_BLOCK_TIMES * max(c->usual, ioband_cost_explained(c, part));
+	c->odd = per > want && !c->odd;
 	if (c->odd)
 		return;
-	per = min(per, IOBAND_BLOCK_TIMES * c->usual);
-	c->usual = max((s64)c->usual + ((s64)per - (s64)c->usual) / IOBAND_BLOCKS, 1LL);
-	ioband_cost_parts(c, part);
+	per = min(per, want);
+	c->usual += ((s64)min(per, IOBAND_BLOCK_TIMES * c->usual) - (s64)c->usual) / IOBAND_BLOCKS;
+	c->usual = max(c->usual, 1ULL);
 	memcpy(c->mean, part, sizeof(part));
 	c->turn++;
 	ioband_cost_filter(c, part, ioband_cost_error(c, part, per));

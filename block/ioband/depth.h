@@ -74,6 +74,8 @@ struct ioband_depth {
 	enum ioband_phase	phase;
 	struct ioband_window	window;
 	bool			first;		/* window of PROBE */
+	unsigned int		tries;		/* to have no more in flight than the ceiling */
+	s64			measure_ns;	/* that began */
 	u64			open_inflight;	/* 1 / 1024: of the last window of OPEN ... */
 	u64			open_ratio;	/* ... and how long its I/Os took */
 	unsigned int		chooses;	/* see ioband_depth_init() */
@@ -131,8 +133,10 @@ static inline void ioband_depth_set(struct ioband_depth *d)
 	u64 alone = max(d->at_once + d->at_once / 2, 2ULL << 10);
 
 	d->at_once = clamp(d->at_once, 1024ULL, (u64)d->tags << 10);
-	if (d->chooses > 1)
-		most = alone = max(8 * d->at_once, (u64)d->chooses << 10);
+	if (d->chooses > 1) {
+		most = max(8 * d->at_once, (u64)d->chooses << 10);
+		alone = most;
+	}
 	d->depth = min(ioband_depth_leading(d), d->tags);
 	d->most = min(ioband_depth_round(most), d->tags);
 	d->alone = min(ioband_depth_round(alone), d->tags);
@@ -149,9 +153,29 @@ static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
 				     unsigned int chooses)
 {
 	*d = (struct ioband_depth){
-		.depth = tags, .most = tags, .alone = tags, .ceiling = IOBAND_DEPTH_MAX, .tags = tags,
-		.at_once = 1024, .chooses = chooses,
+		.depth = tags, .most = tags, .alone = tags, .tags = tags,
+		.ceiling = IOBAND_DEPTH_MAX, .at_once = 1024, .chooses = chooses,
 	};
+}
+
+/**
+ * ioband_depth_retag - a device takes more or fewer I/Os than before
+ * @d:		its depth
+ * @tags:	see ioband_depth_init()
+ * @chooses:	the same
+ */
+static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
+				      unsigned int chooses)
+{
+	d->tags = tags;
+	d->chooses = chooses;
+	if (ioband_depth_is_settled(d)) {
+		ioband_depth_set(d);
+		return;
+	}
+	d->depth = tags;
+	d->most = tags;
+	d->alone = tags;
 }
 
 static inline void ioband_depth_settle(struct ioband_depth *d, u64 at_once, s64 now)
@@ -167,14 +191,17 @@ static inline void ioband_depth_settle(struct ioband_depth *d, u64 at_once, s64 
 }
 
 static inline void ioband_depth_measure(struct ioband_depth *d, enum ioband_phase phase,
-					u64 ceiling)
+					u64 ceiling, s64 now)
 {
 	d->phase = phase;
+	d->tries = 0;
+	d->measure_ns = now;
 	d->ceiling = ioband_depth_round(ceiling);
 }
 
 /* Do I/Os take less time than it was thought that they do on an idle device?  Look further down. */
-static inline bool ioband_depth_further(struct ioband_depth *d, const struct ioband_sample *s)
+static inline bool ioband_depth_further(struct ioband_depth *d, const struct ioband_sample *s,
+					s64 now)
 {
 	if (s->ratio >= 922 && !d->first)
 		return false;
@@ -183,7 +210,7 @@ static inline bool ioband_depth_further(struct ioband_depth *d, const struct iob
 	d->open_ratio = div64_u64(d->open_ratio << 10, max(s->ratio, 1ULL));
 	if (d->ceiling <= 1)
 		return false;
-	ioband_depth_measure(d, IOBAND_PROBE, (u64)d->ceiling << 8);
+	ioband_depth_measure(d, IOBAND_PROBE, (u64)d->ceiling << 8, now);
 	return true;
 }
 
@@ -192,7 +219,8 @@ static inline u64 ioband_depth_little(const struct ioband_depth *d)
 	return div64_u64(d->open_inflight << 10, max(d->open_ratio, 1ULL));
 }
 
-static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioband_sample *s)
+static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioband_sample *s,
+				       s64 now)
 {
 	ioband_window_idle(&d->window, s->ratio);
 	d->open_inflight = s->inflight;
@@ -200,7 +228,7 @@ static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioba
 	/* once more in any case: those that take the longest may all still be in flight */
 	d->first = true;
 	if (s->led ? s->inflight >= 1536 : s->inflight >= 8 << 10)
-		ioband_depth_measure(d, IOBAND_PROBE, s->inflight / 4);
+		ioband_depth_measure(d, IOBAND_PROBE, s->inflight / 4, now);
 }
 
 static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioband_sample *s,
@@ -209,7 +237,7 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 	if (!s->held && !s->led) {
 		d->phase = IOBAND_OPEN;
 		d->ceiling = IOBAND_DEPTH_MAX;
-	} else if (!ioband_depth_further(d, s)) {
+	} else if (!ioband_depth_further(d, s, now)) {
 		ioband_depth_settle(d, ioband_depth_little(d), now);
 	}
 }
@@ -262,7 +290,7 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
 		d->open_inflight = d->at_once;
 		d->open_ratio = 1024;
-		ioband_depth_measure(d, IOBAND_DIP, d->at_once / 2);
+		ioband_depth_measure(d, IOBAND_DIP, d->at_once / 2, now);
 	}
 }
 
@@ -271,7 +299,7 @@ static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioba
 {
 	u64 at_once = d->at_once;
 
-	if (ioband_depth_further(d, s))
+	if (ioband_depth_further(d, s, now))
 		return;
 	if (s->ratio < 922)
 		at_once = ioband_depth_little(d);
@@ -280,6 +308,25 @@ static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioba
 	else
 		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
 	ioband_depth_settle(d, at_once, now);
+}
+
+/*
+ * What cannot wait does not, and may be more than the ceiling.  Others do not wait for it to become
+ * less for ever.
+ */
+static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
+{
+	/* at least that many I/Os are to complete before it can be less */
+	if (d->ceiling == IOBAND_DEPTH_MAX || ++d->tries <= 2 * (d->open_inflight >> 10) + 64 ||
+	    now - d->measure_ns < NSEC_PER_SEC)
+		return false;
+	if (d->phase == IOBAND_DIP) {
+		ioband_depth_settle(d, d->at_once, now);
+	} else {
+		d->phase = IOBAND_OPEN;
+		d->ceiling = IOBAND_DEPTH_MAX;
+	}
+	return true;
 }
 
 /**
@@ -295,18 +342,16 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 	struct ioband_sample s;
 
 	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s))
-		return false;
-	d->last_ratio = s.ratio;
+		return !d->window.begun && ioband_depth_give_up(d, now);
 	if (s.inflight > d->ceiling * 1280ULL) {
-		/* what cannot wait does not: try again, or later */
-		if (d->phase == IOBAND_DIP)
-			ioband_depth_settle(d, d->at_once, now);
+		ioband_depth_give_up(d, now);
 		ioband_window_start(&d->window);
 		return true;
 	}
+	d->last_ratio = s.ratio;
 	switch (d->phase) {
 	case IOBAND_OPEN:
-		ioband_depth_opened(d, &s);
+		ioband_depth_opened(d, &s, now);
 		break;
 	case IOBAND_PROBE:
 		ioband_depth_probed(d, &s, now);

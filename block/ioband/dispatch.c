@@ -178,11 +178,15 @@ static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 	struct ioband_ent *ent;
 
 	while (*budget && (ent = ioband_expire(dev, now))) {
-		if (ent->kind == IOBAND_GRACE)
-			ioband_share_pump(dev, NULL, now);
-		else
-			ioband_place(dev, ent, now);
 		(*budget)--;
+		if (ent->kind != IOBAND_GRACE) {
+			ioband_place(dev, ent, now);
+			continue;
+		}
+		ioband_share_pump(dev, NULL, now);
+		/* it has sent all that it may with the lock held once */
+		if (ent->state == IOBAND_TIMED && (s64)ent->key <= now)
+			*budget = 0;
 	}
 }
 

@@ -19,6 +19,19 @@
 #define IOBAND_DEAD_LATENCIES	8
 
 /**
+ * ioband_hope - a group that is not stuck has something for a device
+ * @sh:		the device
+ * @now:	ns
+ *
+ * That nothing completed for long says nothing if only what hangs was in flight.
+ */
+void ioband_hope(struct ioband_sharer *sh, s64 now)
+{
+	if (sh->infl == sh->stuck)
+		sh->last = now;
+}
+
+/**
  * ioband_is_dead - has nothing completed for so long that the gate is of no use?
  * @sh:		the device
  * @now:	ns
@@ -137,7 +150,7 @@ bool ioband_watch(struct ioband_dev *dev, s64 now)
 	unsigned int before = sh->stuck;
 	struct ioband_grp *grp, *next;
 
-	if (!sh->infl)
+	if (!sh->infl && !dev->draining)
 		return false;
 	if (now >= sh->watch_ns) {
 		sh->watch_ns = now + ioband_stuck_ns(sh) / 2;

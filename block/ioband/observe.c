@@ -136,7 +136,7 @@ static unsigned int ioband_tags(struct request_queue *q)
 }
 
 /**
- * ioband_observe_elevator - with another scheduler, or other tags, it is another device
+ * ioband_observe_elevator - with another scheduler it is another device
  * @dev:	the device
  *
  * Context: dev->lock held.
@@ -145,12 +145,16 @@ void ioband_observe_elevator(struct ioband_dev *dev)
 {
 	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
 	struct ioband_sharer *sh = &dev->share;
+	unsigned int chooses = blk_queue_rot(dev->q) ? IOBAND_CHOOSES : 1;
 	unsigned int tags = ioband_tags(dev->q);
 
-	if (sh->elevator == elevator && sh->depth.tags == tags)
+	if (sh->elevator == elevator) {
+		if (unlikely(sh->depth.tags != tags || sh->depth.chooses != chooses))
+			ioband_depth_retag(&sh->depth, tags, chooses);
 		return;
+	}
 	sh->elevator = elevator;
-	ioband_depth_init(&sh->depth, tags, blk_queue_rot(dev->q) ? IOBAND_CHOOSES : 1);
+	ioband_depth_init(&sh->depth, tags, chooses);
 }
 
 /* It is not in flight any more. */
@@ -159,15 +163,12 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 {
 	sh->infl--;
 	sh->outstanding--;
-	grp->share.progress_ns = now;
-	if (--grp->share.infl)
-		list_move_tail(&grp->share.busy, &sh->busy);
-	else
+	if (!--grp->share.infl)
 		list_del_init(&grp->share.busy);
 	if (sh->excess) {
 		/* half for those who wait: of two that leave, one was too many */
 		sh->credit += ioband_first_grp(sh) ? cost / 2 : 0;
-		sh->excess = min(sh->excess - 1, sh->infl);
+		sh->excess = min(sh->excess - 1, sh->infl - sh->stuck);
 	}
 	if (!sh->excess)
 		sh->credit = 0;
@@ -180,6 +181,33 @@ static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
 {
 	/* nor does it with others in the device that are not counted */
 	return !dev->draining && bio->bi_status == BLK_STS_OK;
+}
+
+/* Something of a group completes: it does not hang. */
+static void ioband_progress(struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	sh->last = now;
+	ioband_unstick(grp, now);
+	grp->share.progress_ns = now;
+	list_move_tail(&grp->share.busy, &sh->busy);
+}
+
+/* A bio comes back without having completed: it shows nothing, and is charged for later. */
+static void ioband_share_recall(struct ioband_grp *grp, const struct bio *bio, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	/* most likely what it was charged for a moment ago */
+	ioband_refund(grp, ioband_cost_charged(&sh->cost, bio_data_dir(bio),
+					       ioband_bio_length(bio)));
+	if (grp->share.own.where != IOBAND_STUCK)
+		return;
+	if (grp->share.infl == 1)
+		ioband_unstick(grp, now);
+	else
+		sh->stuck--;
 }
 
 static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
@@ -196,10 +224,10 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		ioband_observe(sh, bio, size, now);
 		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
 	}
-	if (!completed)
-		ioband_refund(grp, ioband_bio_cost(sh, bio));
-	sh->last = now;
-	ioband_unstick(grp, now);
+	if (completed)
+		ioband_progress(grp, now);
+	else
+		ioband_share_recall(grp, bio, now);
 	ioband_landed(sh, grp, cost, now);
 	ioband_got_back(grp, now);
 	/* it may be gone but for what we have a reference on */

@@ -101,7 +101,7 @@ static int ioband_room(struct ioband_dev *dev, unsigned int depth)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	return (int)depth - (int)(sh->infl - sh->excess - sh->stuck + ioband_uncounted(dev));
+	return (int)depth - (int)(ioband_counted(sh) + ioband_uncounted(dev));
 }
 
 /*
@@ -199,13 +199,10 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 
 	lockdep_assert_held(&dev->lock);
 	ioband_expire_awaited(dev, now);
-	while ((grp = ioband_next_grp(dev, now))) {
-		if (!quantum--) {
-			ioband_time(dev, &sh->timer, now);
-			break;
-		}
+	while (quantum-- && (grp = ioband_next_grp(dev, now))) {
+		/* one that is stuck goes by time, and its tag says nothing of that of others */
 		bio = ioband_pop(&grp->share);
-		ioband_give(grp, bio, true, now);
+		ioband_give(grp, bio, grp->share.own.where != IOBAND_STUCK, now);
 		if (bio == own) {
 			own_goes = true;
 			ioband_carry(grp, bio, now);
@@ -215,6 +212,9 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	}
 	if (ioband_first_grp(sh))
 		sh->waited = now;
+	/* there may be more that may go */
+	if (quantum == UINT_MAX)
+		ioband_time(dev, &sh->timer, now);
 	return own_goes;
 }
 
@@ -244,7 +244,8 @@ static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 	struct ioband_sharer *sh = &grp->dev->share;
 	s64 owed_ns = 0;
 
-	sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
+	if (grp->share.own.where != IOBAND_STUCK)
+		sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
 	ioband_give(grp, bio, false, now);
 	ioband_carry(grp, bio, now);
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
@@ -267,8 +268,10 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	dev->share.outstanding++;
 	ioband_stamp(bio, now, raw_smp_processor_id());
 	ioband_came(grp, now);
-	if (g->own.where != IOBAND_STUCK)
+	if (g->own.where != IOBAND_STUCK) {
+		ioband_hope(&dev->share, now);
 		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
+	}
 	if (must_pass) {
 		ioband_overtake(grp, bio, now);
 		return false;

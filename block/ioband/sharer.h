@@ -168,6 +168,14 @@ static inline bool ioband_is_active(enum ioband_where where)
 	return where == IOBAND_QUEUED || where == IOBAND_FLYING;
 }
 
+/* In flight, but for what had to pass, and what is stuck. */
+static inline unsigned int ioband_counted(const struct ioband_sharer *sh)
+{
+	unsigned int counted = sh->infl - sh->stuck;
+
+	return counted - min(sh->excess, counted);
+}
+
 static inline bool ioband_has_waiting(const struct ioband_share *g)
 {
 	return !bio_list_empty(&g->fifo[0]) || !bio_list_empty(&g->fifo[1]);
@@ -219,6 +227,7 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 s64 ioband_share_debt_ns(struct ioband_grp *grp);
 
 /* hang.c */
+void ioband_hope(struct ioband_sharer *sh, s64 now);
 bool ioband_is_dead(const struct ioband_sharer *sh, s64 now);
 void ioband_unstick(struct ioband_grp *grp, s64 now);
 void ioband_unstick_all(struct ioband_sharer *sh, s64 now);

@@ -30,6 +30,8 @@
 #define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
 /* A window that has seen FEW I/Os in so long need not see MIN. */
 #define IOBAND_WINDOW_SLOW_NS	(100 * NSEC_PER_MSEC)
+/* ... and one that has lasted for so long need not see more than CLASS. */
+#define IOBAND_WINDOW_SLOWER_NS	NSEC_PER_SEC
 /* I/Os that a class needs in a window to be known. */
 #define IOBAND_WINDOW_CLASS	8
 /* Lengths from 512 B to 4 MiB and more, by powers of 2, and none; for each direction. */
@@ -135,9 +137,12 @@ static inline void ioband_window_time(struct ioband_window *w, unsigned int infl
  */
 static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 {
-	for (int i = 0; i < ARRAY_SIZE(w->class); i++)
-		if (w->class[i].idle_ns)
-			w->class[i].idle_ns = max(mul_u64_u64_shr(w->class[i].idle_ns, by, 10), 1ULL);
+	for (int i = 0; i < ARRAY_SIZE(w->class); i++) {
+		u64 *idle_ns = &w->class[i].idle_ns;
+
+		if (*idle_ns)
+			*idle_ns = max(mul_u64_u64_shr(*idle_ns, by, 10), 1ULL);
+	}
 }
 
 /**
@@ -148,9 +153,12 @@ static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 static inline void ioband_window_idle(struct ioband_window *w, u64 ratio)
 {
 	ioband_window_scale(w, ratio);
-	for (int i = 0; i < ARRAY_SIZE(w->class); i++)
-		if (w->class[i].nr >= IOBAND_WINDOW_CLASS)
-			w->class[i].idle_ns = max(div_u64(w->class[i].sum_ns, w->class[i].nr), 1ULL);
+	for (int i = 0; i < ARRAY_SIZE(w->class); i++) {
+		struct ioband_window_class *class = &w->class[i];
+
+		if (class->nr >= IOBAND_WINDOW_CLASS)
+			class->idle_ns = max(div_u64(class->sum_ns, class->nr), 1ULL);
+	}
 }
 
 /* Of the ratio: its variance over its mean's square, 1 / 1024. */
@@ -173,16 +181,17 @@ static inline bool ioband_window_ends(struct ioband_window *w, u64 inflight, s64
 	if (elapsed < div_u64(w->sum_ns, w->nr))
 		return false;
 	if (w->nr < max((u64)IOBAND_WINDOW_MIN, inflight >> 8) &&
-	    (elapsed < IOBAND_WINDOW_SLOW_NS || w->nr < IOBAND_WINDOW_FEW))
+	    (elapsed < IOBAND_WINDOW_SLOW_NS ||
+	     (elapsed < IOBAND_WINDOW_SLOWER_NS && w->nr < IOBAND_WINDOW_FEW)))
 		return false;
 	enough = div_u64(max(w->spread, spread) << 10, IOBAND_WINDOW_ERR * IOBAND_WINDOW_ERR);
-	if (w->nr < min(enough, (u64)IOBAND_WINDOW_MAX) && elapsed < IOBAND_WINDOW_NS)
+	if (w->nr < min_t(u64, enough, IOBAND_WINDOW_MAX) && elapsed < IOBAND_WINDOW_NS)
 		return false;
 	if (spread > w->spread)
 		w->spread += (spread - w->spread) / 4;
 	else
 		w->spread -= (w->spread - spread) / 32;
-	*err = max(int_sqrt64(div_u64(spread << 10, w->nr)), (u32)IOBAND_WINDOW_ERR_MIN);
+	*err = max_t(u32, int_sqrt64(div_u64(spread << 10, w->nr)), IOBAND_WINDOW_ERR_MIN);
 	return true;
 }
 
@@ -238,7 +247,7 @@ static inline bool ioband_window_done(struct ioband_window *w, const struct ioba
 	w->sum_ratio += ratio;
 	w->sum_ratio_sq += ratio * ratio;
 	/* to look at the rest takes divisions */
-	if (w->nr < IOBAND_WINDOW_FEW || w->nr % 8)
+	if (w->nr % IOBAND_WINDOW_CLASS)
 		return false;
 	elapsed = max(now - w->begin_ns, 1LL);
 	inflight = mul_u64_u64_div_u64(w->inflight_ns - w->begin_inflight_ns, 1024, elapsed);

@@ -140,6 +140,24 @@ static void cost_forgets(struct kunit *test)
 	cost_is_near(test, &c, false, SZ_64K, 100 * US, 1);
 }
 
+/* I/Os of 512 bytes, and then of 4 MiB and more: no number overflows. */
+static void cost_of_other_lengths(struct kunit *test)
+{
+	static const struct price price = { { US, US }, 16 * US };
+	static const u32 first[] = { SZ_512, SZ_512 };
+	static const u32 then[] = { SZ_4M, SZ_64M };
+	struct ioband_cost c;
+
+	ioband_cost_init(&c);
+	pay(&c, &price, first, 20000);
+	pay(&c, &price, then, 20000);
+	for (int i = 0; i < IOBAND_COSTS; i++)
+		for (int k = 0; k < IOBAND_COSTS; k++)
+			KUNIT_EXPECT_EQ(test, c.cov[i][k], c.cov[k][i]);
+	cost_is_near(test, &c, false, SZ_4M, 1025 * US, 0);
+	cost_is_near(test, &c, true, SZ_4M, 1025 * US, 1);
+}
+
 /* Never nothing, never so much that tags could not be compared. */
 static void cost_stays_in_range(struct kunit *test)
 {
@@ -153,7 +171,8 @@ static void cost_stays_in_range(struct kunit *test)
 		u64 cost;
 
 		now += (s64)prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
-		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), 0, now, 0, true);
+		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), 0, now, 0,
+				 true);
 		cost = ioband_cost_of(&c, i % 2, prandom_u32_state(&rnd));
 		if (!cost || cost > IOBAND_COST_MAX << 8) {
 			KUNIT_FAIL(test, "cost %llu after %d", cost, i);
@@ -352,6 +371,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(window_classes),
 	KUNIT_CASE(cost_learns),
 	KUNIT_CASE(cost_forgets),
+	KUNIT_CASE(cost_of_other_lengths),
 	KUNIT_CASE(cost_stays_in_range),
 	KUNIT_CASE(share_used),
 	KUNIT_CASE(share_tags_wrap),

@@ -119,9 +119,14 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 	return (u64)(((u128)a * b) >> shift);
 }
 
+/* A quotient that does not fit is a fault on some CPUs, and so it is here. */
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {
-	return (u64)((u128)a * b / c);
+	u128 quotient = (u128)a * b / c;
+
+	if (quotient >> 64)
+		abort();
+	return quotient;
 }
 
 static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
