@@ -92,8 +92,8 @@ static void cost_is_near(struct kunit *test, const struct ioband_cost *c, bool w
 {
 	u64 cost = ioband_cost_of(c, write, bytes) >> 8;
 
-	KUNIT_EXPECT_GE_MSG(test, cost, ns * 95 / 100, "row %d", row);
-	KUNIT_EXPECT_LE_MSG(test, cost, ns * 105 / 100, "row %d", row);
+	KUNIT_EXPECT_GE_MSG(test, cost, div_s64(ns * 95, 100), "row %d", row);
+	KUNIT_EXPECT_LE_MSG(test, cost, div_s64(ns * 105, 100), "row %d", row);
 }
 
 /* By length where the device is a link, by number where it is servers; by direction. */
@@ -244,7 +244,7 @@ static void use(const struct model *m, struct ioband_depth *d, unsigned int comp
 	prandom_seed_state(&rnd, 1);
 	while (completions--) {
 		unsigned int inflight = min3(d->depth, d->ceiling, m->outstanding);
-		s64 ns = m->ns * max(inflight, m->servers) / m->servers;
+		s64 ns = div_s64(m->ns * max(inflight, m->servers), m->servers);
 		struct ioband_io io = { .class = 3, .inflight = inflight };
 
 		*now += max(div_s64(ns, inflight), 1);
@@ -283,8 +283,8 @@ static void depth_settles(struct kunit *test)
 		ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
 		use(&table[i].m, &d, table[i].ios, &now);
 		KUNIT_EXPECT_TRUE_MSG(test, ioband_depth_is_settled(&d), "row %d", i);
-		KUNIT_EXPECT_GE_MSG(test, d.at_once, ((u64)servers << 10) * 97 / 100, "row %d", i);
-		KUNIT_EXPECT_LE_MSG(test, d.at_once, ((u64)servers << 10) * 105 / 100, "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.at_once, div_u64(((u64)servers << 10) * 97, 100), "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.at_once, div_u64(((u64)servers << 10) * 105, 100), "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, d.most, servers, "row %d", i);
 	}
 }
