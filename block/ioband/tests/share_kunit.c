@@ -283,8 +283,8 @@ static void depth_settles(struct kunit *test)
 		ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
 		use(&table[i].m, &d, table[i].ios, &now);
 		KUNIT_EXPECT_TRUE_MSG(test, ioband_depth_is_settled(&d), "row %d", i);
-		KUNIT_EXPECT_GE_MSG(test, d.at_once, div_u64(((u64)servers << 10) * 97, 100), "row %d", i);
-		KUNIT_EXPECT_LE_MSG(test, d.at_once, div_u64(((u64)servers << 10) * 105, 100), "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, 100 * d.at_once, ((u64)servers << 10) * 97, "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, 100 * d.at_once, ((u64)servers << 10) * 105, "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, d.most, servers, "row %d", i);
 	}
 }
