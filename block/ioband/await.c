@@ -40,7 +40,7 @@
  * ioband_is_serial - does a device do one I/O at a time?
  * @sh:	the device
  *
- * Return: false while that is not known.
+ * Return: true for a device with one tag; else false while it is not known.
  */
 bool ioband_is_serial(const struct ioband_sharer *sh)
 {

@@ -16,13 +16,15 @@
  *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
  *	remapped to, the group gets it back, once.  One that passed without the lock
  *	carries the device, which stays as long as somebody has the disk open.
- *  I8	A group's own node is QUEUED exactly while one of its fifos is not empty, FLYING
- *	while they are and something is in flight or it is awaited, and in no tree of
- *	the node above otherwise.  A node with others below is QUEUED while one of these
- *	is, else FLYING while one of these is.
+ *  I8	Unless a group is stuck, its own node is QUEUED exactly while one of its fifos is
+ *	not empty, and FLYING while both are and something is in flight or the group is
+ *	awaited.  A node is in a tree of the node above exactly while it is one of the two.
+ *	A node with others below is QUEUED while one of these is, else FLYING while one of
+ *	these is.
  *  I13	A group is stuck if none of what it has in flight has completed for too long.
- *	sharer->stuck counts that, and the depth does not.  With the next completion it
- *	is stuck no more.
+ *	sharer->stuck counts that, and the depth does not.  The group is in ->hung then,
+ *	which alone says when its next I/O goes.  With the next completion it is stuck no
+ *	more.
  *  I9	While anything is queued, something is in flight, or the timer is set.  What
  *	passed without the lock counts as in flight: its completion looks at
  *	dev->draining after it left dev->passed, and that flag is set before they are
