@@ -16,8 +16,11 @@ from patchfile import Patch, PatchError
 # Files whose place in this repository is not their place in the kernel.
 ELSEWHERE = {'block/ioband/Kconfig': 'Kconfig.snippet'}
 KERNEL_DIRS = ('block', 'Documentation', 'fs', 'include', 'kernel', 'mm', 'tools')
-# Changed lines allowed in files of mainline, and the files that merely register what is new.
+# Changed lines allowed in files of mainline, for limits and weights, and for the owners of dirty pages; and the files
+# that merely register what is new.
 HOOK_LIMIT = 150
+OWNERS_LIMIT = 107
+OWNERS = ('mm/', 'fs/')
 REGISTRATION = re.compile(r'MAINTAINERS|Documentation/.*|tools/testing/selftests/Makefile')
 COVER = 'cover-letter.txt'
 

@@ -255,7 +255,7 @@ bool ioband_share(struct bio *bio)
 	}
 	dev = grp->dev;
 	/* zone writes must stay in order: no shares there yet */
-	if (unlikely(dev->lanes)) {
+	if (unlikely(dev->lanes) || ioband_is_aside(dev)) {
 		preempt_enable();
 		return false;
 	}

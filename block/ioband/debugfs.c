@@ -126,7 +126,8 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 		   min(ioband_depth_now(sh), sh->depth.ceiling),
 		   min(sh->depth.most, sh->depth.ceiling), sh->ahead, sh->infl,
 		   sh->outstanding, ioband_passed_sum(dev), sh->nr_active,
-		   dev->solo ? " solo" : dev->open ? " open" : "", sh->nr_opened,
+		   ioband_is_aside(dev) ? " aside" : dev->solo ? " solo" : dev->open ? " open" : "",
+		   sh->nr_opened,
 		   sh->gap, sh->lag, sh->stuck);
 	for (int size = 0; size < 2 * IOBAND_WINDOW_SIZES; size++) {
 		u32 bytes = sh->bytes[size] >> 8;

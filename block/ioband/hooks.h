@@ -14,6 +14,8 @@
  */
 
 struct blkcg_gq;
+struct blkcg_policy;
+struct blkg_policy_data;
 struct cgroup_subsys_state;
 struct gendisk;
 
@@ -38,6 +40,10 @@ void ioband_css_killed(struct cgroup_subsys_state *css);
 void ioband_fork(struct task_struct *child);
 void ioband_let_go(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
+int ioband_register_bfq(struct blkcg_policy *pol,
+			void (*set)(struct blkg_policy_data *pd, u32 weight));
+void ioband_unregister_bfq(struct blkcg_policy *pol);
+u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight);
 
 /**
  * ioband_own_bio - make a bio of dirty pages the group's that dirtied them
@@ -113,6 +119,9 @@ static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
 static inline void ioband_let_go(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
+#define ioband_register_bfq(pol, set)	((void)(set), blkcg_policy_register(pol))
+#define ioband_unregister_bfq(pol)	blkcg_policy_unregister(pol)
+static inline u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight) { return weight; }
 #define ioband_css_killed	NULL
 #define ioband_fork		NULL
 

@@ -200,6 +200,15 @@ struct ioband_line {
 	bool	wants;	/* set by parse: more than who never had a rule has */
 };
 
+/*
+ * Does the share gate stand aside, as BFQ shares the disk?  BFQ alone sets this flag, while it is
+ * the scheduler, to keep another throttle out of its way.
+ */
+static inline bool ioband_is_aside(const struct ioband_dev *dev)
+{
+	return unlikely(blk_queue_disable_wbt(dev->q)) && ioband_has_bfq();
+}
+
 extern struct blkcg_policy blkcg_policy_ioband;
 
 static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)

@@ -132,12 +132,18 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 }
 
 /* May @grp send one more now? */
+/* Would it be of no use to hold anything? */
+static bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
+{
+	return ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
+}
+
 static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 	bool leads, full;
 
-	if (ioband_is_dead(sh, now))
+	if (ioband_is_moot(dev, now))
 		return true;
 	leads = ioband_leads(grp);
 	full = ioband_is_full(dev, grp, leads);
@@ -170,7 +176,7 @@ static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	struct ioband_grp *grp;
 
-	if (ioband_is_dead(sh, now))
+	if (ioband_is_moot(dev, now))
 		ioband_unstick_all(sh, now);
 	do {
 		grp = ioband_probes(sh, now) ?: ioband_first_grp(sh);

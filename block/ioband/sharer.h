@@ -5,7 +5,8 @@
 /*
  * Shares: what is kept per group and device for them.
  *
- * A bio that its caps let go travels bypass.c, and share.c unless it passes there; tree.c
+ * A bio that its caps let go travels bypass.c, and share.c unless it passes there, or bfq.c says
+ * that the I/O scheduler shares the disk; tree.c
  * knows who is first, and who leads whom, await.c whom others wait for, and hang.c who hangs;
  * observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
  * depth.h and window.h.
@@ -267,6 +268,13 @@ u32 ioband_blkcg_weight(struct blkcg *blkcg);
 void ioband_weight_init(struct ioband_grp *grp);
 struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
 void ioband_cpd_free(struct blkcg_policy_data *cpd);
+
+/* bfq.c */
+#define IOBAND_BFQ_WEIGHT_MIN	1
+#define IOBAND_BFQ_WEIGHT_MAX	1000
+bool ioband_has_bfq(void);
+u32 ioband_bfq_weight(u32 weight);
+void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight);
 
 /* ready.c */
 void ioband_share_begin(void);

@@ -86,6 +86,7 @@ static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
 
 	lockdep_assert_held(&grp->dev->lock);
 	grp->share.weight = weight;
+	ioband_tell_bfq(pd_to_blkg(&grp->pd), weight);
 	ioband_node_weigh(n, weight);
 	if (ioband_is_active(n->where))
 		ioband_node_bound(n, IOBAND_WEIGHT_LEAD_NS);
@@ -120,8 +121,10 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight)
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct ioband_grp *grp = blkg_to_grp(blkg);
 
-		if (!grp)
+		if (!grp) {
+			ioband_tell_bfq(blkg, weight ?: ioband_default_weight());
 			continue;
+		}
 		guard(spinlock_irqsave)(&grp->dev->lock);
 		ioband_update_weight(grp);
 	}
@@ -132,7 +135,7 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight)
  * @grp:	the group
  * @weight:	in range, or 0 for that of its cgroup
  *
- * Context: takes dev->lock.
+ * Context: queue_lock held; takes dev->lock.
  */
 void ioband_set_own_weight(struct ioband_grp *grp, u32 weight)
 {

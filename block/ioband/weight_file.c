@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of weights: blkio.weight and blkio.weight_device, io.weight.
+ * The files of weights: blkio.weight and blkio.weight_device, io.weight; and these by BFQ's
+ * names, which many programs know only.  All are of the same weight.
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
@@ -12,31 +13,38 @@
 #define IOBAND_V1_WEIGHT_MIN	10
 #define IOBAND_V1_WEIGHT_MAX	1000
 
-/* "N"; 0 is "default" */
-static int ioband_parse_weight(const char *str, u32 *weight)
+/* what is in a file of weights, and how it is written; in cft->private */
+#define IOBAND_OF_GROUP		BIT(0)	/* the weight of the cgroup, "N" */
+#define IOBAND_OF_DEVICES	BIT(1)	/* "M:m N"; with the above: "default N" */
+#define IOBAND_BY_BFQ		BIT(2)	/* the range is BFQ's */
+
+/* "N"; in the range of a file, errors as those that had it before */
+static int ioband_parse_weight(const char *str, unsigned long kind, u32 *weight)
 {
-	bool v2 = cgroup_subsys_on_dfl(io_cgrp_subsys);
-	u64 val;
-	int ret;
+	u64 val, least = IOBAND_V1_WEIGHT_MIN, most = IOBAND_V1_WEIGHT_MAX;
+	int ret, bad = -ERANGE;
 
 	ret = ioband_parse_u64(str, &val);
 	if (ret)
 		return ret;
-	/* each as BFQ on v1 and iocost on v2 do */
-	if (v2 && (val < CGROUP_WEIGHT_MIN || val > CGROUP_WEIGHT_MAX))
-		return -EINVAL;
-	if (!v2 && (val < IOBAND_V1_WEIGHT_MIN || val > IOBAND_V1_WEIGHT_MAX))
-		return -ERANGE;
+	if (kind & IOBAND_BY_BFQ) {
+		least = IOBAND_BFQ_WEIGHT_MIN;
+		most = IOBAND_BFQ_WEIGHT_MAX;
+	} else if (cgroup_subsys_on_dfl(io_cgrp_subsys)) {
+		least = CGROUP_WEIGHT_MIN;
+		most = CGROUP_WEIGHT_MAX;
+		bad = -EINVAL;
+	}
 	*weight = val;
-	return 0;
+	return val < least || val > most ? bad : 0;
 }
 
-static int ioband_write_default(struct blkcg *blkcg, const char *str)
+static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned long kind)
 {
 	u32 weight;
 	int ret;
 
-	ret = ioband_parse_weight(str, &weight);
+	ret = ioband_parse_weight(str, kind, &weight);
 	if (ret)
 		return ret;
 	if (weight == ioband_default_weight())
@@ -55,10 +63,11 @@ static int ioband_write_default(struct blkcg *blkcg, const char *str)
 /* one write of a weight for a device; 0 is that of the cgroup */
 struct ioband_weight_line {
 	struct ioband_line	line;
+	unsigned long		kind;
 	u32			weight;
 };
 
-/* "N", "default", on v1 also "0" */
+/* "N", "default", in blkio.weight_device also "0" */
 static int ioband_own_parse(struct ioband_line *line, char *body)
 {
 	struct ioband_weight_line *own =
@@ -66,10 +75,9 @@ static int ioband_own_parse(struct ioband_line *line, char *body)
 	int ret;
 
 	body = strim(body);
-	if (!strcmp(body, "default") ||
-	    (!cgroup_subsys_on_dfl(io_cgrp_subsys) && !strcmp(body, "0")))
+	if (!strcmp(body, "default") || (own->kind == IOBAND_OF_DEVICES && !strcmp(body, "0")))
 		return 0;
-	ret = ioband_parse_weight(body, &own->weight);
+	ret = ioband_parse_weight(body, own->kind, &own->weight);
 	if (ret)
 		return ret;
 	line->wants = true;
@@ -84,10 +92,11 @@ static void ioband_own_apply(struct ioband_line *line, struct ioband_grp *grp)
 	ioband_set_own_weight(grp, own->weight);
 }
 
-static int ioband_write_own(struct blkcg *blkcg, char *buf)
+static int ioband_write_own(struct blkcg *blkcg, char *buf, unsigned long kind)
 {
 	struct ioband_weight_line own = {
 		.line = { .parse = ioband_own_parse, .apply = ioband_own_apply },
+		.kind = kind,
 	};
 	int ret = ioband_write_line(blkcg, buf, &own.line);
 
@@ -96,73 +105,73 @@ static int ioband_write_own(struct blkcg *blkcg, char *buf)
 	return ret;
 }
 
-/*
- * "N", "default N", "M:m N" or "M:m default"; private is true for
- * blkio.weight_device.
- */
+/* "N" or "default N", "M:m N" or "M:m default" */
 static ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
 				   size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
-	bool v2 = cgroup_subsys_on_dfl(io_cgrp_subsys);
-	size_t len;
+	unsigned long kind = of_cft(of)->private;
+	size_t len = 0;
 	int ret;
 
-	if (strchr(buf, ':') && (v2 || of_cft(of)->private))
-		return ioband_write_own(blkcg, buf) ?: nbytes;
-	if (!v2 && of_cft(of)->private)
+	if ((kind & IOBAND_OF_DEVICES) && strchr(buf, ':'))
+		return ioband_write_own(blkcg, buf, kind) ?: nbytes;
+	if (!(kind & IOBAND_OF_GROUP))
 		return -EINVAL;
 	buf = strim(buf);
-	len = v2 ? str_has_prefix(buf, "default") : 0;
-	ret = ioband_write_default(blkcg, skip_spaces(buf + len));
+	if (kind & IOBAND_OF_DEVICES)
+		len = str_has_prefix(buf, "default");
+	ret = ioband_write_default(blkcg, skip_spaces(buf + len), kind);
 	return ret ?: nbytes;
 }
 
-static u64 ioband_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
-				int unused)
+/* As it may be written. */
+static u32 ioband_weight_shown(u32 weight, unsigned long kind)
+{
+	return kind & IOBAND_BY_BFQ ? ioband_bfq_weight(weight) : weight;
+}
+
+static u64 ioband_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd, int kind)
 {
 	u32 own = READ_ONCE(pd_to_grp(pd)->share.own_weight);
 
-	return own ? __blkg_prfill_u64(sf, pd, own) : 0;
+	return own ? __blkg_prfill_u64(sf, pd, ioband_weight_shown(own, kind)) : 0;
 }
 
 static int ioband_weight_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
-	bool v2 = cgroup_subsys_on_dfl(io_cgrp_subsys);
+	unsigned long kind = seq_cft(sf)->private;
 
-	if (!v2 && !seq_cft(sf)->private) {
-		seq_printf(sf, "%u\n", ioband_blkcg_weight(blkcg));
-		return 0;
-	}
-	if (v2)
-		seq_printf(sf, "default %u\n", ioband_blkcg_weight(blkcg));
-	blkcg_print_blkgs(sf, blkcg, ioband_prfill_weight, &blkcg_policy_ioband,
-			  0, false);
+	if (kind & IOBAND_OF_GROUP)
+		seq_printf(sf, "%s%u\n", kind & IOBAND_OF_DEVICES ? "default " : "",
+			   ioband_weight_shown(ioband_blkcg_weight(blkcg), kind));
+	if (kind & IOBAND_OF_DEVICES)
+		blkcg_print_blkgs(sf, blkcg, ioband_prfill_weight, &blkcg_policy_ioband,
+				  kind, false);
 	return 0;
 }
 
+#define IOBAND_WEIGHT_FILE(_name, kind, _flags) {			\
+	.name = _name,							\
+	.private = kind,						\
+	.flags = _flags,						\
+	.seq_show = ioband_weight_show,					\
+	.write = ioband_weight_write,					\
+}
+
 struct cftype ioband_legacy_weight_files[] = {
-	{
-		.name = "weight",
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
-	},
-	{
-		.name = "weight_device",
-		.private = true,
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
-	},
+	IOBAND_WEIGHT_FILE("weight", IOBAND_OF_GROUP, 0),
+	IOBAND_WEIGHT_FILE("weight_device", IOBAND_OF_DEVICES, 0),
+	IOBAND_WEIGHT_FILE("bfq.weight", IOBAND_OF_GROUP | IOBAND_BY_BFQ, CFTYPE_NOT_ON_ROOT),
+	IOBAND_WEIGHT_FILE("bfq.weight_device",
+			   IOBAND_OF_GROUP | IOBAND_OF_DEVICES | IOBAND_BY_BFQ, CFTYPE_NOT_ON_ROOT),
 	{ }	/* terminate */
 };
 
 struct cftype ioband_weight_files[] = {
-	{
-		.name = "weight",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = ioband_weight_show,
-		.write = ioband_weight_write,
-	},
+	IOBAND_WEIGHT_FILE("weight", IOBAND_OF_GROUP | IOBAND_OF_DEVICES, CFTYPE_NOT_ON_ROOT),
+	IOBAND_WEIGHT_FILE("bfq.weight", IOBAND_OF_GROUP | IOBAND_OF_DEVICES | IOBAND_BY_BFQ,
+			   CFTYPE_NOT_ON_ROOT),
 	{ }	/* terminate */
 };

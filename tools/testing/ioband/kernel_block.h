@@ -54,6 +54,7 @@ struct request_queue {
 	struct ioband_dev	*ioband;
 };
 
+#define blk_queue_disable_wbt(q)	false
 #define blk_queue_rot(q)		((q)->rot)
 #define queue_is_mq(q)			((q)->tag_set)
 #define blk_mq_is_shared_tags(flags)	((flags) & 1)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Weights: what blkio.weight and blkio.weight_device on v1 and io.weight on v2
-# take, refuse and show, and what io.stat says of them.
+# take, refuse and show, by BFQ's names too, and what io.stat says of them.
 # configs: uml-vt uml-debug qemu
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
@@ -105,6 +105,29 @@ both() {
 	put "$OWN" "$DISK 77"
 }
 
+# by_bfq FILE OWN PREFIX: what these, the files by BFQ's names, have in common; a later
+# write wins, whichever the name
+by_bfq() {
+	local file=$1 own=$2 pre=$3 value
+	put "$OWN" "$DISK default"
+	taken "$file" 300 "${pre}300"
+	check "$CGV: ${file##*/} is the group's weight" equal "$(head -n 1 "$WEIGHT")" "${PRE}300"
+	put "$WEIGHT" 400
+	check "$CGV: and that is ${file##*/}" equal "$(head -n 1 "$file")" "${pre}400"
+	taken "$file" 1 "${pre}1"
+	taken "$file" 1000 "${pre}1000"
+	for value in 0 1001 4294967396; do refused ERANGE "$file" $value; done
+	for value in x " " "default x" "300 400"; do refused EINVAL "$file" "$value"; done
+	taken "$own" "default 310" "default 310"
+	taken "$own" "$DISK 70" "default 310"$'\n'"$DISK 70"
+	check "$CGV: ${own##*/} is the weight on a device" grep -qx "$DISK 70" "$OWN"
+	for value in 0 1001; do refused ERANGE "$own" "$DISK $value"; done
+	refused ENODEV "$own" "$MISSING 50"
+	taken "$own" "$DISK default" "default 310"
+	check "$CGV: the root group has no ${own##*/}" test ! -e "$CG/${own##*/}"
+	put "$OWN" "$DISK 77"
+}
+
 v1() {
 	local value
 	mount_cgroup v1
@@ -115,6 +138,7 @@ v1() {
 	own_takes "$DISK 0" 0
 	for value in "default 50" "$DISK 50"; do refused EINVAL "$WEIGHT" "$value"; done
 	for value in "default 50" 50; do refused EINVAL "$OWN" "$value"; done
+	by_bfq "$CG/g/blkio.bfq.weight" "$CG/g/blkio.bfq.weight_device" ""
 	# the root group has the files too
 	taken "$CG/blkio.weight" 300 300
 	taken "$CG/blkio.weight" 500 500
@@ -161,9 +185,12 @@ v2() {
 	bad_weights "$WEIGHT" "default "
 	own_takes "default 10000" 10000 "$DISK 77"
 	own_takes "default   1\\n" 1 "$DISK 77"
+	by_bfq "$CG/g/io.bfq.weight" "$CG/g/io.bfq.weight" "default "
+	put "$WEIGHT" 10000
+	check "v2: BFQ's weights end at 1000" equal "$(head -n 1 "$CG/g/io.bfq.weight")" "default 1000"
 }
 
-plan $((2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30))
+plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30))
 odd_devices
 v1
 v2

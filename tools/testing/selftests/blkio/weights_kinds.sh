@@ -23,33 +23,19 @@ kind() {
 mount_cgroup v2
 group a b c
 WEIGHTS="100 300 600"
-plan $((2 * 4 * 3 + 2 * 3 * 3))
-ELEVATORS="none mq-deadline kyber bfq"
+plan $((4 * 3 * 3))
+# for BFQ see weights_bfq.sh
+ELEVATORS="none mq-deadline kyber"
 
 T=20
 kind onetag 1 1 0 4k completion_nsec=6600000 hw_queue_depth=1
 T=4
 kind serial 1 32 0 64k completion_nsec=100000 mbps=100
 # A hundred and three thousand times as slow as the real ones: in virtual time a look at
-# the clock takes 256 ns, and those of a burst are not to be what is measured. BFQ is
-# not for these, see ioband.rst: most of the rate is lost, and once in some four times
-# the shares, as it serves one group alone. What came out is told, not judged.
-ELEVATORS="none mq-deadline kyber"
+# the clock takes 256 ns, and those of a burst are not to be what is measured.
 T=8
 DEPTHS=(32 32 64)
 kind flash 60 64 64 4k completion_nsec=10000000
-null_dev flashbfq completion_nsec=10000000
-echo bfq >/sys/block/flashbfq/queue/scheduler
-echo 0 >/sys/block/flashbfq/queue/iosched/slice_idle
-# it is so slow there that the search takes seconds
-T=20
-# shellcheck disable=SC2086 # words
-weights $WEIGHTS
-know "$DEV"
-run -p rand -s 4k
-note "flash, bfq that does not idle"
-# shellcheck disable=SC2086
-{ shared 5000 64 $WEIGHTS || true; } | sed 's/^/# /'
 T=12
 DEPTHS=(128 128 256)
 kind nvme 240 256 256 4k completion_nsec=30000000 hw_queue_depth=256

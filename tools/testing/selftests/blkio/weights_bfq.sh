@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A disk whose scheduler is BFQ: ioband's gate stands aside, BFQ shares by the weights that
+# ioband's files have, and they are as good as BFQ's own, see weights_bfq_off.sh.  Switching
+# the scheduler under load goes over without loss.
+# configs: uml-vt
+# timeout: 900
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+. "$HERE/blkio_bfq.sh"
+
+# in_eighth NAME N: I/Os of a load in the Nth eighth of its time
+in_eighth() { sed 's/.*\[//; s/\].*//' "$TMP/$1.json" | cut -d, -f "$2" | tr -d ' '; }
+
+# waits NAME: how many I/Os of a group the gate has held, if any ever came to it
+waits() { sed -n "s/^$(devno "$DEV") .* share_waits=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
+
+# a_quarter POINTS FROM TO: in these eighths of the time a got a quarter, within so many points
+a_quarter() {
+	local a b
+	a=$(in_eighths a "$2" "$3")
+	b=$(in_eighths b "$2" "$3")
+	echo "a $a, b $b"
+	((100 * a >= (25 - $1) * (a + b) && 100 * a <= (25 + $1) * (a + b)))
+}
+
+# in_eighths NAME FROM TO: I/Os of a load in these eighths of its time
+in_eighths() { sed 's/.*\[//; s/\].*//; s/,/\n/g' "$TMP/$1.json" | sed -n "$2,$3p" | paste -sd+ | bc; }
+
+# switched FROM TO: a load in the middle of which the scheduler changes
+switched() {
+	echo "$1" >"$QUEUE/scheduler"
+	know "$DEV"
+	T=8
+	start_soon
+	load a a -f "$DEV" -d 8 -t $T -i 1 -s 64k -p rand -S 1
+	load b b -f "$DEV" -d 8 -t $T -i 1 -s 64k -p rand -S 2
+	sleep 4
+	echo "$2" >"$QUEUE/scheduler"
+	check "$1, then $2: both go on" kill -0 "${loads[0]}" "${loads[1]}"
+	wait_loads
+	for name in a b; do
+		check "$1, then $2: nothing of $name is lost" equal "$(val $name errors)" 0
+	done
+}
+
+plan $((4 + 3 + 2 * 3 + 4 + 1))
+mount_cgroup v2
+group a b
+bfq_shares io.weight
+
+bfq_on aside completion_nsec=100000 mbps=100
+weights 100 300
+weight b 300 "$DEV"
+weight b 100
+run -p rand -s 64k
+check "a weight for the device: shares" shared 30000 0 100 300
+weight b default "$DEV"
+run -p rand -s 64k
+check "no more: shares" shared 30000 0 100 100
+weight b 300
+run -p rand -s 64k
+check "the gate held nothing" equal "$(waits b)" ""
+
+weights 100 300
+switched none bfq
+check "none, then bfq: a quarter before" a_quarter 1 2 4
+check "none, then bfq: a quarter after" a_quarter 5 6 8
+switched bfq none
+check "bfq, then none: a quarter before" a_quarter 5 2 4
+check "bfq, then none: a quarter after" a_quarter 1 6 8
+group late
+echo bfq >"$QUEUE/scheduler"
+NAMES=(a late)
+weight a 300
+run -p rand -s 64k
+check "a group that comes later has the default" shared 30000 0 300 100
+null_off aside

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Booted with ioband=off, BFQ has its own weights, as in mainline: what weights_bfq.sh is to
+# be no worse than.
+# configs: uml-vt
+# args: ioband=off
+# timeout: 600
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+. "$HERE/blkio_bfq.sh"
+
+grep -qw ioband=off /proc/cmdline || skip_all "not booted with ioband=off"
+plan 4
+mount_cgroup v2
+group a b
+bfq_shares io.bfq.weight
