@@ -78,7 +78,44 @@ stacked() {
 	null_end below2
 }
 
-plan $((6 * 4 + 5))
+# A half of a disk hangs now and then, for longer than the gate waits for it, and then fails its
+# I/Os for a while: the other half's group goes on meanwhile, and all is right afterwards.
+partly_hung() {
+	local half i leg before
+	smp_null below1 hw_queue_depth=8
+	smp_null below2 hw_queue_depth=8
+	half=$(($(sectors /dev/below1) / 2))
+	dm_dev leg "0 $half flakey /dev/below1 0 2 1 1 error_writes" || bail "no dm-flakey"
+	leg=$DEV
+	dm_dev halves "0 $half linear $leg 0
+$half $half linear /dev/below2 0"
+	weight a 100
+	weight b 300
+	verify a load0 -b 65536 -d 16 -o 0 -s $PART -S 1 "$DEV"
+	verify b load1 -b 4096 -d 16 -o $((half * 512)) -s $PART -S 2 -w "$TMP/load1.state" "$DEV"
+	for ((i = 0; i < ${ROUNDS:-6}; i++)); do
+		sleep 0.3
+		dmsetup --noudevsync suspend --noflush --nolockfs leg
+		sleep 0.3
+		before=$(completions below2)
+		sleep 0.3
+		[ "$(completions below2)" -gt "$before" ] || { echo "below2 stands still at $before"; return 1; }
+		dmsetup --noudevsync resume leg
+	done
+	stop load0 load1
+	conserved load0 && intact load1 || return 1
+	for i in below1 below2 "${leg##*/}" "${DEV##*/}"; do
+		wait_for "outstanding on $i" nobody_waits "$i" || return 1
+	done
+	written load1 "$DEV" -b 4096 -o $((half * 512)) -s $PART || return 1
+	dmsetup --noudevsync remove --retry halves
+	dmsetup --noudevsync remove --retry leg
+	null_end below1
+	null_end below2
+}
+completions() { awk '{ print $1 + $5 }' "/sys/block/$1/stat"; }
+
+plan $((6 * 4 + 6))
 leaks_begin
 
 mount_cgroup v2
@@ -99,6 +136,7 @@ check "v2: the disk goes while it is shared" remove_race
 group a b
 check "weights on dm, limits below" stacked dm
 check "weights on md, limits below" stacked md
+check "a half of a disk hangs, and fails" partly_hung
 umount_cgroup
 
 mount_cgroup v1
