@@ -6,7 +6,8 @@
  * that is alone.  What passes then is only counted, per CPU:
  *
  *  solo	All I/O for a while was of one group, and nothing is known of the device.  It
- *		passes until another one comes.
+ *		passes until another one comes; the more often that happens the longer is the
+ *		while.
  *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
  *		all pass.  Every 16th on a CPU looks whether there is still room, or
  *		sooner if the CPU has used up its part of what there was.  The gate
@@ -21,8 +22,14 @@
 
 #include "ioband.h"
 
-/* A group is alone once all I/O for this long was its own. */
+/*
+ * A group is alone once all I/O for this long was its own; for longer, up to MAX, each time that
+ * another one came all the same, and as at first after a FORGET alone.
+ */
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
+#define IOBAND_SOLO_TIMES	4
+#define IOBAND_SOLO_MAX_NS	(10 * NSEC_PER_SEC)
+#define IOBAND_SOLO_FORGET_NS	(60 * NSEC_PER_SEC)
 /* The gate opens once nobody waited for this long ... */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
 /* ... and closes when somebody looks after this. */
@@ -131,6 +138,20 @@ static __always_inline bool ioband_passes(struct ioband_dev *dev,
 	       ++passed->nr < IOBAND_LOOK;
 }
 
+/*
+ * Another group has come.  If it comes again and again, for a short while only, the device has to
+ * be known by then, and nothing is learned from what passes.
+ */
+static void ioband_end_solo(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	sh->solo_after_ns = now - sh->solo_since > IOBAND_SOLO_FORGET_NS ? IOBAND_SOLO_NS :
+			    min(IOBAND_SOLO_TIMES * sh->solo_after_ns, IOBAND_SOLO_MAX_NS);
+	WRITE_ONCE(dev->solo, NULL);
+	ioband_drain_passed(dev, now);
+}
+
 /* Alone for long enough? */
 static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 {
@@ -141,13 +162,13 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 
 		sh->alone_since = now;
 	sh->latest = grp;
 	if (dev->solo && dev->solo != grp) {
-		WRITE_ONCE(dev->solo, NULL);
-		ioband_drain_passed(dev, now);
+		ioband_end_solo(dev, now);
 	} else if (!dev->solo && !dev->open && !grp->offline &&
 		   !ioband_depth_is_settled(&sh->depth) && list_empty(&sh->hung) &&
 		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
-		   now - sh->alone_since > IOBAND_SOLO_NS && !ioband_uncounted(dev)) {
+		   now - sh->alone_since > sh->solo_after_ns && !ioband_uncounted(dev)) {
 		/* of whom was alone before, nothing is in flight any more */
+		sh->solo_since = now;
 		WRITE_ONCE(dev->solo, grp);
 	}
 }
@@ -276,6 +297,7 @@ bool ioband_share(struct bio *bio)
 void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 {
 	dev->share.alone_since = now - 2 * IOBAND_SOLO_NS;
+	dev->share.solo_after_ns = IOBAND_SOLO_NS;
 	dev->share.waited = now;
 }
 

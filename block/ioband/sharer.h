@@ -112,6 +112,8 @@ struct ioband_sharer {
 	struct list_head	hung;		/* stuck groups, by when they may send one more */
 	struct ioband_grp	*latest;	/* to come here; only compared */
 	s64			alone_since;	/* only it has come */
+	s64			solo_after_ns;	/* how long it has to be alone to pass */
+	s64			solo_since;	/* it passes */
 	s64			waited;		/* when somebody last did */
 	s64			open_since;
 	unsigned int		nr_opened;

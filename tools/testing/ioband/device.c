@@ -8,7 +8,8 @@
  *	link	a link that one I/O after the other passes, half of "rtt_us" before it and
  *		half behind
  *	cache	writes end as soon as one of "cache" slots is free, and are programmed then;
- *		reads wait for the channel that their data is on
+ *		reads wait for the channel that their data is on.  Each "gc_writes" writes one
+ *		channel is occupied for "gc_us": garbage is collected
  *	token	"burst_iops" while there are credits, "base_iops" then
  */
 #include <math.h>
@@ -25,7 +26,7 @@ static struct {
 	double	jitter;			/* more or less by this part of it */
 	double	tail_part, tail_times;	/* so many take so much longer */
 	double	rtt_us, link_ns_per_byte, link_us;
-	double	cache, program_us;
+	double	cache, program_us, gc_writes, gc_us;
 	double	burst_iops, base_iops, credits;
 	double	slow;			/* all takes so many times as long */
 	double	stall;			/* nothing ends */
@@ -40,6 +41,7 @@ static const struct {
 	KEY(disks), KEY(servers), KEY(ncq), KEY(seek_us), KEY(read_us), KEY(write_us),
 	KEY(discard_us), KEY(ns_per_byte), KEY(jitter), KEY(tail_part), KEY(tail_times),
 	KEY(rtt_us), KEY(link_ns_per_byte), KEY(link_us), KEY(cache), KEY(program_us),
+	KEY(gc_writes), KEY(gc_us),
 	KEY(burst_iops), KEY(base_iops), KEY(credits), KEY(slow), KEY(stall), KEY(hang),
 };
 
@@ -52,7 +54,7 @@ static struct disk {
 } disks[MAX_DISKS];
 
 static struct bio_list stuck, uncached;
-static unsigned int cached;
+static unsigned int cached, written;
 static s64 link_free, token_at;
 static double credit;
 
@@ -203,6 +205,10 @@ static void cache_writes(void)
 		cached++;
 		lab_at(lab_now + (s64)(dev.write_us * 1e3), -1, completed, bio);
 		lab_at(channel(dev.program_us), -1, programmed, NULL);
+		if (dev.gc_writes && ++written >= dev.gc_writes) {
+			written = 0;
+			channel(dev.gc_us);
+		}
 	}
 }
 
