@@ -35,6 +35,8 @@
 
 /* In flight beyond what a device does at once, 1 / 1024. */
 #define IOBAND_DEPTH_MARGIN	40
+/* A few more in flight are worth it if that much more is done, 1 / 1024. */
+#define IOBAND_DEPTH_GAINS	10
 /* Of errors: more would take no longer, and that is no chance. */
 #define IOBAND_DEPTH_ROOMY	6
 /* PROBE waits for so long for somebody to wait. */
@@ -85,6 +87,7 @@ struct ioband_depth {
 	u64			faster;		/* I/Os take less time since, 1 / 1024 */
 	u64			roomy;		/* evidence, 1 / 1024 of an error */
 	unsigned int		turn;		/* windows since there was room */
+	s64			gains;		/* mean of what more is done with a few more, 1 / 1024 */
 	s64			dip_at_ns;
 	u64			last_ratio;	/* of the last window */
 };
@@ -110,17 +113,22 @@ static inline unsigned int ioband_depth_round(u64 ios)
 	return clamp(ios >> 10, 1ULL, (u64)IOBAND_DEPTH_MAX);
 }
 
+static inline bool ioband_depth_tries(const struct ioband_depth *d)
+{
+	return d->turn % (d->at_once < IOBAND_SERIAL ? 64 : 8) == 0;
+}
+
 /*
  * Every so many windows a few more are let go, to see whether the device does more by now.
  * Seldom where that makes others wait for long.  One is on its way while it is not in flight.
  */
 static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 {
-	/* more than one and a tenth are two: the tenth would be lost; of many it is nothing */
-	u64 more = d->at_once < 4 << 10 ? 922 : 0;
+	/* more than one and a tenth are two: the tenth would be lost; of many it may be nothing */
+	u64 more = d->at_once < 4 << 10 || d->gains > IOBAND_DEPTH_GAINS ? 922 : 0;
 
 	more += d->at_once * IOBAND_DEPTH_MARGIN >> 10;
-	if (d->turn % (d->at_once < IOBAND_SERIAL ? 64 : 8))
+	if (!ioband_depth_tries(d))
 		return ioband_depth_round(d->at_once + more);
 	return ioband_depth_round(d->at_once + d->at_once / 16) + 2;
 }
@@ -256,9 +264,13 @@ static inline u64 ioband_depth_gain(const struct ioband_sample *s)
 static inline void ioband_depth_track(struct ioband_depth *d, const struct ioband_sample *s)
 {
 	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
-	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio;
+	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio, gain;
 	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
 
+	if (ioband_depth_tries(d)) {
+		gain = div_s64((s64)(seen - d->at_once) << 10, d->at_once);
+		d->gains += (gain - d->gains) / 8;
+	}
 	/* more than it does at once, and it takes no longer?  Half an error is for chance. */
 	if (longer)
 		d->roomy = 0;
@@ -268,7 +280,7 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		d->at_once = max(d->at_once, s->inflight);
 		d->at_once += d->at_once / 4;
 		d->roomy = 0;
-		d->turn = 0;
+		d->turn = UINT_MAX;	/* the next one tries */
 	} else if (seen > d->at_once || longer) {
 		/* with fewer in flight than that, all that is known is that it does as many */
 		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;
@@ -287,8 +299,8 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	}
 	if (!s->held && !s->led && s->inflight <= d->at_once)
 		return;
-	d->turn++;
 	ioband_depth_track(d, s);
+	d->turn++;
 	ioband_depth_set(d);
 	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, d->at_once, 18);
 	if (10 * d->at_once < 7 * d->at_dip || d->faster < 922 ||

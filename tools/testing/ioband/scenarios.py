@@ -36,6 +36,7 @@ class Scenario:
 
 
 FLASH = "device servers servers=64 read_us=100 write_us=100 jitter=.05"
+VOLUME = "device token read_us=700 write_us=700 jitter=.1 burst_iops=16000 base_iops=16000 credits=1"
 
 
 def two(device, first, second, times="measure 2 6"):
@@ -107,6 +108,31 @@ SCENARIOS = [
              "load A op=writeback bytes=1048576 depth=64 period_ms=3000 start=4 silent=1\n"
              "load A depth=1 think_us=5000 start=4\nmeasure 4 30\n",
              [Right(p99_us={"A": 60000})]),
+    Scenario("bursts-link", "300 at QD1 beside 64 x 256 KiB of writeback each 50 ms, a link of 1 GB/s, 2 ms",
+             two("device link rtt_us=2000 link_ns_per_byte=1 link_us=1 jitter=.1", "R 300 depth=1",
+                 "W 100 op=writeback bytes=262144 depth=64 period_ms=50", "measure 3 6"),
+             [Right(least={"W": 1279}, p99_us={"R": 2 * 2105 / .75})]),
+    Scenario("bursts-volume", "the same beside a volume of 16000 IOPS, 0.7 ms",
+             two(VOLUME, "R 300 depth=1", "W 100 op=writeback bytes=262144 depth=64 period_ms=50", "measure 3 6"),
+             [Right(least={"W": 1279}, p99_us={"R": 2 * 770 / .75})]),
+    Scenario("volume", "300 at QD1 beside 100 at QD128, the same volume",
+             two(VOLUME, "R 300 depth=1", "W 100 op=write depth=128", "measure 3 6"),
+             [Right(rate=.97, p99_us={"R": 2 * 770 / .75})]),
+    Scenario("ull", "300 at QD1 beside 100 at QD32, 8 x 10 us",
+             two("device servers servers=8 read_us=10 write_us=10 jitter=.05", "R 300 depth=1",
+                 "W 100 op=write depth=32", "measure 3 4"), [Right(rate=.97, p99_us={"R": 2 * 12 / .75})]),
+    Scenario("slc", "300:100 at QD64 each, writes; the cache that they are programmed in fast is full, and is not",
+             two("device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200", "A 300 op=write depth=64",
+                 "B 100 op=write depth=64", "at 4 device program_us=1500\nat 8 device program_us=200\n"
+                 "measure 2 4\nmeasure 5 8\nmeasure 9 11"),
+             [Right(share={"A": .75}, rate=.97)] * 3),
+    Scenario("gc", "300:100, each QD32 of reads and of writes; garbage is collected, and is not",
+             "device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200\ngroup A 300\ngroup B 100\n"
+             "load A depth=32\nload A op=write depth=32\nload B depth=32\nload B op=write depth=32\n"
+             "at 4 device gc_writes=64 gc_us=2000\nat 8 device gc_writes=0\nmeasure 2 4\nmeasure 5 8\nmeasure 9 11\n",
+             # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
+             # outstanding without a gate are more than it lets go
+             [Right(share={"A": .75}, points=2, rate=.9)] * 3),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"
