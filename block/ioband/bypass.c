@@ -22,15 +22,19 @@
 
 #include "ioband.h"
 
+/* That much longer it takes to pass without the lock if that ended soon the last time. */
+#define IOBAND_BYPASS_TIMES	4
 /*
  * A group is alone once all I/O for this long was its own; for longer, up to MAX, each time that
  * another one came all the same, and as at first after a FORGET alone.
  */
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
-#define IOBAND_SOLO_TIMES	4
 #define IOBAND_SOLO_MAX_NS	(10 * NSEC_PER_SEC)
 #define IOBAND_SOLO_FORGET_NS	(60 * NSEC_PER_SEC)
-/* The gate opens once nobody waited for this long ... */
+/*
+ * The gate opens once nobody waited for this long; for longer, up to OPEN, each time that there was
+ * no more room soon after ...
+ */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
 /* ... and closes when somebody looks after this. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
@@ -147,7 +151,7 @@ static void ioband_end_solo(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 
 	sh->solo_after_ns = now - sh->solo_since > IOBAND_SOLO_FORGET_NS ? IOBAND_SOLO_NS :
-			    min(IOBAND_SOLO_TIMES * sh->solo_after_ns, IOBAND_SOLO_MAX_NS);
+			    min(IOBAND_BYPASS_TIMES * sh->solo_after_ns, IOBAND_SOLO_MAX_NS);
 	WRITE_ONCE(dev->solo, NULL);
 	ioband_drain_passed(dev, now);
 }
@@ -186,7 +190,7 @@ static void ioband_try_open(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	int cpu;
 
-	if (now - sh->waited < IOBAND_CALM_NS || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
+	if (now - sh->waited < sh->calm_ns || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
 	    ioband_first_grp(sh) || !list_empty(&sh->hung) || ioband_uncounted(dev))
 		return;
 	for_each_possible_cpu(cpu)
@@ -207,6 +211,8 @@ static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 		ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
 		return true;
 	}
+	sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
+		      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
 	/* only some have looked: who was the latest says nothing */
@@ -298,6 +304,7 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 {
 	dev->share.alone_since = now - 2 * IOBAND_SOLO_NS;
 	dev->share.solo_after_ns = IOBAND_SOLO_NS;
+	dev->share.calm_ns = IOBAND_CALM_NS;
 	dev->share.waited = now;
 }
 

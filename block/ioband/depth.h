@@ -39,8 +39,6 @@
 #define IOBAND_DEPTH_GAINS	10
 /* Of errors: more would take no longer, and that is no chance. */
 #define IOBAND_DEPTH_ROOMY	6
-/* PROBE waits for so long for somebody to wait. */
-#define IOBAND_PROBE_NS		NSEC_PER_SEC
 /* Between two dips: so long, and so many I/Os for each that is done at once. */
 #define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
 #define IOBAND_DIP_IOS		3000
@@ -245,13 +243,11 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 				       s64 now)
 {
 	if (!s->held && !s->led) {
-		/* what comes in bursts may come yet */
-		if (now - d->measure_ns < IOBAND_PROBE_NS)
-			return;
 		d->phase = IOBAND_OPEN;
 		d->ceiling = IOBAND_DEPTH_MAX;
 	} else if (!ioband_depth_further(d, s, now)) {
-		ioband_depth_settle(d, ioband_depth_little(d), now);
+		/* if fewer were no faster it may do more than there were, which came in bursts perhaps */
+		ioband_depth_settle(d, ioband_depth_little(d) << (d->open_ratio < 1075), now);
 	}
 }
 

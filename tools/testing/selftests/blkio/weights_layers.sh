@@ -85,7 +85,7 @@ for name in three four; do
 done
 # shellcheck disable=SC2086 # words
 md_dev md8 raid0 $BELOW || bail "no RAID0"
-DEPTHS=(4 1) LOAD=(-p seq -s 4k -o w)
+T=16 DEPTHS=(4 1) LOAD=(-p seq -s 4k -o w)
 nowhere
 run "${LOAD[@]}"
 before=$(total)
