@@ -85,7 +85,7 @@ struct ioband_depth {
 	u64			faster;		/* I/Os take less time since, 1 / 1024 */
 	u64			roomy;		/* evidence, 1 / 1024 of an error */
 	unsigned int		turn;		/* windows since there was room */
-	s64			gains;		/* mean of what more is done with a few more, 1 / 1024 */
+	s64			gains;		/* of a few more in flight, 1 / 1024 */
 	s64			dip_at_ns;
 	u64			last_ratio;	/* of the last window */
 };
@@ -246,7 +246,7 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 		d->phase = IOBAND_OPEN;
 		d->ceiling = IOBAND_DEPTH_MAX;
 	} else if (!ioband_depth_further(d, s, now)) {
-		/* if fewer were no faster it may do more than there were, which came in bursts perhaps */
+		/* if fewer were no faster it may do more than there were */
 		ioband_depth_settle(d, ioband_depth_little(d) << (d->open_ratio < 1075), now);
 	}
 }

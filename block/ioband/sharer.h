@@ -115,7 +115,7 @@ struct ioband_sharer {
 	s64			solo_after_ns;	/* how long it has to be alone to pass */
 	s64			solo_since;	/* it passes */
 	s64			waited;		/* when somebody last did */
-	s64			calm_ns;	/* how long nobody has to have waited for the gate to open */
+	s64			calm_ns;	/* it opens if nobody waited for so long */
 	s64			open_since;
 	unsigned int		nr_opened;
 	s64			closed;		/* or that nobody is alone any more */
