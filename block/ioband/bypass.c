@@ -29,8 +29,8 @@
  * another one came all the same, and as at first after a FORGET alone.
  */
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
-#define IOBAND_SOLO_MAX_NS	(10 * NSEC_PER_SEC)
-#define IOBAND_SOLO_FORGET_NS	(60 * NSEC_PER_SEC)
+#define IOBAND_SOLO_MAX_NS	(10LL * NSEC_PER_SEC)
+#define IOBAND_SOLO_FORGET_NS	(60LL * NSEC_PER_SEC)
 /*
  * The gate opens once nobody waited for this long; for longer, up to OPEN, each time that there was
  * no more room soon after ...

@@ -264,7 +264,7 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
 
 	if (ioband_depth_tries(d)) {
-		gain = div_s64((s64)(seen - d->at_once) << 10, d->at_once);
+		gain = div64_s64((s64)(seen - d->at_once) << 10, d->at_once);
 		d->gains += (gain - d->gains) / 8;
 	}
 	/* more than it does at once, and it takes no longer?  Half an error is for chance. */
