@@ -7,7 +7,7 @@
  * BFQ.  While ioband has the files of weights it has those with BFQ's names too, see
  * weight_file.c, so that a cgroup has one weight, whichever of its names a program knows.
  *
- * BFQ may be a module: ->pol is published and withdrawn under RCU.
+ * BFQ may be a module: ioband_bfq is published and withdrawn under RCU.
  */
 #include <linux/blkdev.h>
 #include <linux/export.h>

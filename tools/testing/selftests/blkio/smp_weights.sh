@@ -81,7 +81,7 @@ stacked() {
 # A half of a disk hangs now and then, for longer than the gate waits for it, and then fails its
 # I/Os for a while: the other half's group goes on meanwhile, and all is right afterwards.
 partly_hung() {
-	local half i leg before
+	local half i leg before after
 	smp_null below1 hw_queue_depth=8
 	smp_null below2 hw_queue_depth=8
 	half=$(($(sectors /dev/below1) / 2))
@@ -99,8 +99,9 @@ $half $half linear /dev/below2 0"
 		sleep 0.3
 		before=$(completions below2)
 		sleep 0.3
-		[ "$(completions below2)" -gt "$before" ] || { echo "below2 stands still at $before"; return 1; }
+		after=$(completions below2)
 		dmsetup --noudevsync resume leg
+		[ "$after" -gt "$before" ] || { echo "below2 stands still at $before"; return 1; }
 	done
 	stop load0 load1
 	conserved load0 && intact load1 || return 1
@@ -113,6 +114,8 @@ $half $half linear /dev/below2 0"
 	null_end below1
 	null_end below2
 }
+
+# completions DISK: reads and writes that it has completed
 completions() { awk '{ print $1 + $5 }' "/sys/block/$1/stat"; }
 
 plan $((6 * 4 + 6))

@@ -9,9 +9,6 @@
 . "$HERE/blkio_share.sh"
 . "$HERE/blkio_bfq.sh"
 
-# in_eighth NAME N: I/Os of a load in the Nth eighth of its time
-in_eighth() { sed 's/.*\[//; s/\].*//' "$TMP/$1.json" | cut -d, -f "$2" | tr -d ' '; }
-
 # waits NAME: how many I/Os of a group the gate has held, if any ever came to it
 waits() { sed -n "s/^$(devno "$DEV") .* share_waits=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
 
@@ -25,7 +22,10 @@ a_quarter() {
 }
 
 # in_eighths NAME FROM TO: I/Os of a load in these eighths of its time
-in_eighths() { sed 's/.*\[//; s/\].*//; s/,/\n/g' "$TMP/$1.json" | sed -n "$2,$3p" | paste -sd+ | bc; }
+in_eighths() {
+	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
+		awk -v "from=$2" -v "to=$3" 'NR >= from && NR <= to { n += $1 } END { print n + 0 }'
+}
 
 # switched FROM TO: a load in the middle of which the scheduler changes
 switched() {
