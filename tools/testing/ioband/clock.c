@@ -106,6 +106,11 @@ bool lab_step(s64 until_ns)
 	return true;
 }
 
+/*
+ * Events begin in the order of their time, and each is done before the next one begins.  So who
+ * locks does that first, and spends time afterwards: else others would wait for a lock that is
+ * not held yet.
+ */
 void lab_lock(spinlock_t *lock)
 {
 	lab_now = max(lab_now, lock->free_at);

@@ -62,8 +62,8 @@ static void finish(void *ctx)
 {
 	struct bio *bio = ctx;
 
-	lab_spend(lab_costs.complete);
 	lab_engine_done(bio);
+	lab_spend(lab_costs.complete);
 	lab_load_done(bio);
 }
 

@@ -38,9 +38,10 @@ static void submit_one(void *ctx)
 	bio->must_pass = load->must_pass;
 	bio->submitted_ns = lab_now;
 	bio->cpu = lab_cpu;
+	if (lab_engine_submit(bio, load->grp->engine))
+		return;
 	lab_spend(lab_costs.submit);
-	if (!lab_engine_submit(bio, load->grp->engine))
-		lab_device_submit(bio);
+	lab_device_submit(bio);
 }
 
 static void burst(void *ctx)
@@ -48,8 +49,9 @@ static void burst(void *ctx)
 	struct lab_load *load = ctx;
 	s64 period = load->random ? (s64)lab_exponential(load->period_ns) : load->period_ns;
 
+	/* one after the other, as what comes after its first lock is an event of its own */
 	for (unsigned int i = 0; i < load->depth; i++)
-		submit_one(load);
+		lab_at(lab_now, lab_cpu, submit_one, load);
 	if (lab_now < load->stop_ns)
 		lab_at(lab_now + period, lab_cpu, burst, load);
 }
