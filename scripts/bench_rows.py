@@ -161,12 +161,12 @@ def transfers(run, phase):
 
 
 def lines(run, opt, names):
-    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base`."""
+    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`."""
     got = transfers(run, names[0]) / int(opt["units"])
     if "base" not in opt:
         yield f"transfers per {opt['unit']}", None, got
         return
-    base = transfers(run, opt["base"]) / int(opt["units"])
+    base = transfers(run, opt["base"]) / int(opt["base_units"])
     yield f"transfers per {opt['unit']} over no rule", None, got - base
 
 
