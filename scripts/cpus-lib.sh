@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # variables are for who sources this
 # Sourced by bench-cpus and bench-cpus-io: phases of the plugin that counts transfers of cache lines, and loads that begin
 # together on all CPUs.
 CPUS=${BENCH_CPUS:-8}

@@ -230,7 +230,7 @@ void ioband_got_back(struct ioband_grp *grp, s64 now)
 	g->sync = ioband_is_sync(sh, g) && !grp->offline && !grp->dev->dead && sh->nr_active > 1;
 	if (!g->sync)
 		g->nr_back = min(g->nr_back, 1U);
-	if (g->infl)
+	if (g->infl || !list_empty(&g->leased))
 		return;
 	if (g->sync)
 		list_add_tail(&g->awaited, &sh->awaited);

@@ -5,9 +5,10 @@
  * A gate can do nothing for a device that takes all that it is given, or for a group
  * that is alone.  What passes then is only counted, per CPU:
  *
- *  solo	All I/O for a while was of one group, and nothing is known of the device.  It
- *		passes until another one comes; the more often that happens the longer is the
- *		while.
+ *  solo	All I/O for a while was of one group.  It passes until another one comes; the
+ *		more often that happens the longer is the while.  Its writeback passes only
+ *		if nothing is known of the device: else it is kept from delaying what the
+ *		group's tasks wait for.
  *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
  *		all pass.  Every 16th on a CPU looks whether there is still room, or
  *		sooner if the CPU has used up its part of what there was.  The gate
@@ -48,11 +49,12 @@
  * I9: the flag first, then the sum.  Who saw the gate open before and is not in that
  * yet is missed: one on each CPU at most, which makes the device that much too full.
  */
-static void ioband_drain_passed(struct ioband_dev *dev, s64 now)
+void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 {
 	WRITE_ONCE(dev->draining, true);
 	dev->share.waited = now;
 	dev->share.closed = now;
+	ioband_cost_again(&dev->share.cost);
 }
 
 /**
@@ -120,21 +122,33 @@ void ioband_passed_done(struct ioband_dev *dev)
 		ioband_drained(dev);
 }
 
-/* All it takes is to know that it is there, I7. */
-static __always_inline void ioband_pass(struct ioband_dev *dev, struct bio *bio)
+/* Has a group bought device time on this CPU that is enough for a bio? */
+static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioband_grp *grp,
+					     const struct bio *bio)
 {
-	this_cpu_inc(dev->passed->infl);
-	bio->bi_iocost_cost = (uintptr_t)dev | IOBAND_CARRY_PASSED;
+	struct ioband_lease *lease = this_cpu_ptr(grp->lease);
+	s64 cost;
+
+	if (lease->nr != READ_ONCE(dev->lease_nr) || ioband_is_background(bio))
+		return false;
+	/* what I/Os cost does not change meanwhile */
+	cost = data_race(ioband_bio_cost(&dev->share, bio));
+	if (lease->left < cost)
+		return false;
+	lease->left -= cost;
+	return true;
 }
 
 /* May the next bio on this CPU pass without a look?  Preemption is off. */
-static __always_inline bool ioband_passes(struct ioband_dev *dev,
-					  struct ioband_grp *grp)
+static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_grp *grp,
+					  const struct bio *bio)
 {
 	struct ioband_passed *passed;
 
 	if (likely(READ_ONCE(dev->solo) == grp))
-		return true;
+		return READ_ONCE(dev->solo_all) || !ioband_is_background(bio);
+	if (READ_ONCE(dev->leasing))
+		return ioband_has_lease(dev, grp, bio);
 	if (!READ_ONCE(dev->open))
 		return false;
 	passed = this_cpu_ptr(dev->passed);
@@ -157,22 +171,30 @@ static void ioband_end_solo(struct ioband_dev *dev, s64 now)
 }
 
 /* Alone for long enough? */
-static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, bool background,
+			    s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	/* the first of all is alone at once */
-	if (sh->latest != grp && sh->latest)
+	/* the first of all is alone at once; its own writeback is another one to its tasks */
+	if ((sh->latest != grp && sh->latest) ||
+	    (background && ioband_depth_is_settled(&sh->depth)))
 		sh->alone_since = now;
 	sh->latest = grp;
-	if (dev->solo && dev->solo != grp) {
+	if (dev->solo == grp) {
+		if (!background || dev->solo_all)
+			return;
+		/* see ioband_passes() */
+		WRITE_ONCE(dev->solo, NULL);
+		ioband_drain_passed(dev, now);
+	} else if (dev->solo) {
 		ioband_end_solo(dev, now);
-	} else if (!dev->solo && !dev->open && !grp->offline &&
-		   !ioband_depth_is_settled(&sh->depth) && list_empty(&sh->hung) &&
+	} else if (!dev->solo && !dev->open && !grp->offline && list_empty(&sh->hung) &&
 		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
 		   now - sh->alone_since > sh->solo_after_ns && !ioband_uncounted(dev)) {
 		/* of whom was alone before, nothing is in flight any more */
 		sh->solo_since = now;
+		WRITE_ONCE(dev->solo_all, !ioband_depth_is_settled(&sh->depth));
 		WRITE_ONCE(dev->solo, grp);
 	}
 }
@@ -190,13 +212,17 @@ static void ioband_try_open(struct ioband_dev *dev, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	int cpu;
 
-	if (now - sh->waited < sh->calm_ns || dev->solo || !ioband_depth_is_idle(&sh->depth) ||
-	    ioband_first_grp(sh) || !list_empty(&sh->hung) || ioband_uncounted(dev))
+	if (now - sh->waited < sh->calm_ns || dev->leasing || dev->solo ||
+	    !ioband_depth_is_idle(&sh->depth) || ioband_first_grp(sh) || !list_empty(&sh->hung) ||
+	    ioband_uncounted(dev))
 		return;
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), ioband_depth_now(sh));
 	sh->open_since = now;
 	sh->nr_opened++;
+	/* that took long may be over, and is not seen while nobody waits */
+	sh->lag /= 2;
+	sh->ahead /= 2;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -245,9 +271,13 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 
 	lockdep_assert_held(&dev->lock);
 	ioband_observe_elevator(dev);
-	ioband_try_solo(dev, grp, now);
+	ioband_lease_look(dev, now);
+	if (dev->leasing)
+		return false;
+	ioband_try_solo(dev, grp, ioband_is_background(bio), now);
 	if (!dev->open) {
 		ioband_try_open(dev, now);
+		ioband_lease_try(dev, now);
 		return false;
 	}
 	if (!ioband_stays_open(dev, now))
@@ -286,7 +316,7 @@ bool ioband_share(struct bio *bio)
 		preempt_enable();
 		return false;
 	}
-	if (likely(ioband_passes(dev, grp))) {
+	if (likely(ioband_passes(dev, grp, bio))) {
 		ioband_pass(dev, bio);
 		preempt_enable();
 		return false;

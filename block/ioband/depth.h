@@ -87,7 +87,11 @@ struct ioband_depth {
 	unsigned int		turn;		/* windows since there was room */
 	s64			gains;		/* of a few more in flight, 1 / 1024 */
 	s64			dip_at_ns;
-	u64			last_ratio;	/* of the last window */
+	u64			last_ratio;	/* of the last window ... */
+	bool			led;		/* ... and see struct ioband_sample */
+	unsigned int		windows;	/* that have ended */
+	unsigned int		ignore;		/* so many that follow */
+	bool			late;		/* I/Os take long also because CPUs are busy */
 };
 
 static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
@@ -272,12 +276,16 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		d->roomy = 0;
 	else if (s->inflight > d->at_once + d->at_once / 256)
 		d->roomy = max((s64)d->roomy + div_s64(room * 1024, s->err) - 512, 0LL);
+	/* bursts waited, and did not take longer than what was done between them */
+	if (!longer && s->held && d->at_once >= IOBAND_SERIAL &&
+	    5 * s->inflight < 4ULL * d->depth << 10)
+		d->at_once += d->at_once / 8;
 	if (d->roomy > IOBAND_DEPTH_ROOMY << 10) {
 		d->at_once = max(d->at_once, s->inflight);
 		d->at_once += d->at_once / 4;
 		d->roomy = 0;
 		d->turn = UINT_MAX;	/* the next one tries */
-	} else if (seen > d->at_once || longer) {
+	} else if (seen > d->at_once || (longer && !d->late)) {
 		/* with fewer in flight than that, all that is known is that it does as many */
 		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;
 	}
@@ -361,7 +369,14 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 		ioband_window_start(&d->window);
 		return true;
 	}
+	d->windows++;
+	if (d->ignore) {
+		d->ignore--;
+		ioband_window_start(&d->window);
+		return false;
+	}
 	d->last_ratio = s.ratio;
+	d->led = s.led;
 	switch (d->phase) {
 	case IOBAND_OPEN:
 		ioband_depth_opened(d, &s, now);
@@ -381,20 +396,19 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 }
 
 /**
- * ioband_ahead - how many I/Os should wait in the device beside those that it does?
+ * ioband_ahead - how many I/Os should be on their way to the device beside those that it does?
  * @lag:	from the completion of one to the submission of that which it made
  *		room for, ns
- * @latency:	from there to its completion, the lag included, ns
+ * @latency:	from there to its completion, ns
  * @depth:	I/Os in flight
  *
- * As many as complete meanwhile.  Twice that, since those that go together are
- * submitted one after the other.
+ * As many as complete meanwhile.
  *
- * Return: at most a quarter of @depth, as no weight orders them.
+ * Return: at most three times @depth.
  */
 static inline unsigned int ioband_ahead(u64 lag, u64 latency, unsigned int depth)
 {
-	return mul_u64_u64_div_u64(2 * min(lag, latency / 8), depth, max(latency, 1ULL));
+	return mul_u64_u64_div_u64(min(lag, 3 * latency), depth, max(latency, 1ULL));
 }
 
 #endif /* IOBAND_DEPTH_H */

@@ -100,6 +100,7 @@ void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
 
 	lockdep_assert_held(&dev->lock);
+	out->carried += ioband_is_carried(bio) && !ioband_carry_passed(bio->bi_iocost_cost);
 	bio_list_add(&out->bios, bio);
 	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
 		      &out->work);
@@ -142,6 +143,13 @@ static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
 
 	do {
+		/*
+		 * It is from here on that the device has it.  But one that takes one I/O at a time
+		 * has been idle since the last.
+		 */
+		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
+		    READ_ONCE(dev->share.depth.tags) > 1)
+			bio->issue_time_ns = ktime_get_ns();
 		ioband_submit_one(bio);
 		bio = lane ? ioband_lane_next(dev, lane) : NULL;
 		cond_resched();
@@ -158,7 +166,8 @@ static void ioband_out_workfn(struct work_struct *work)
 
 	scoped_guard(spinlock_irqsave, &out->dev->lock) {
 		bio_list_merge_init(&bios, &out->bios);
-		ioband_observe_lag(out->dev, bios.head);
+		ioband_observe_sent(out->dev, bios.head, out->carried);
+		out->carried = 0;
 	}
 
 	/* with a tag, in a plug, an I/O would leave the device idle */

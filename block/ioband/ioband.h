@@ -127,6 +127,7 @@ struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;	/* set before anybody finds us */
 	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
+	struct ioband_lease __percpu *lease;
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
@@ -141,6 +142,7 @@ struct ioband_grp {
 struct ioband_out {
 	struct ioband_dev	*dev;
 	struct bio_list		bios;	/* dev->lock */
+	unsigned int		carried;	/* of these, that the share gate let go */
 	struct work_struct	work;
 };
 
@@ -155,6 +157,12 @@ struct ioband_passed {
 	long			infl;	/* those that came here less those that ended here */
 	long			most;	/* of infl before it looks: dev->lock */
 	unsigned int		nr;	/* passed since it looked: this CPU */
+};
+
+/* per CPU and group: device time that it has bought, see lease.c: this CPU */
+struct ioband_lease {
+	s64			left;	/* ns << 8 */
+	unsigned int		nr;	/* of the device's, else it is void */
 };
 
 /* per device that has or had a rule */
@@ -174,8 +182,11 @@ struct ioband_dev {
 	struct kref		ref;	/* one is the disk's, one each group's */
 
 	/* who need not wait, see bypass.c: read by all, changes under the lock */
-	struct ioband_grp	*solo;	/* alone for a while: passes */
+	struct ioband_grp	*solo;	/* alone for a while: passes ... */
+	bool			solo_all;	/* ... even with writeback */
 	bool			open;	/* all pass */
+	bool			leasing;	/* those pass that have bought device time */
+	unsigned int		lease_nr;	/* counts such times */
 	bool			draining;	/* see ioband_uncounted() */
 	struct ioband_passed __percpu *passed;
 
@@ -209,6 +220,15 @@ static inline bool ioband_is_aside(const struct ioband_dev *dev)
 	return unlikely(blk_queue_disable_wbt(dev->q)) && ioband_has_bfq();
 }
 
+/*
+ * Is a bio on its way, and not in the device, until it is submitted?  Submission to a device above
+ * others may wait for these.
+ */
+static inline bool ioband_has_way(const struct ioband_dev *dev)
+{
+	return queue_is_mq(dev->q);
+}
+
 extern struct blkcg_policy blkcg_policy_ioband;
 
 static inline struct ioband_grp *pd_to_grp(struct blkg_policy_data *pd)
@@ -234,6 +254,13 @@ static inline bool ioband_is_ready(const struct ioband_grp *grp)
 static inline bool ioband_has_weights(const struct ioband_dev *dev)
 {
 	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
+}
+
+/* All it takes is to know that it is there, I7. */
+static __always_inline void ioband_pass(struct ioband_dev *dev, struct bio *bio)
+{
+	this_cpu_inc(dev->passed->infl);
+	bio->bi_iocost_cost = (uintptr_t)dev | IOBAND_CARRY_PASSED;
 }
 
 /* dev->lock held */

@@ -12,6 +12,8 @@
 
 /* An I/O that takes longer than so many others counts as if it took that. */
 #define IOBAND_LATENCY_TIMES	16
+/* CPUs are busy if it takes such a part of what an I/O takes until it is submitted. */
+#define IOBAND_LATE_PART	4
 /* I/Os that a disk that turns chooses the next one among. */
 #define IOBAND_CHOOSES		32
 
@@ -79,7 +81,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 		.inflight = sh->infl - sh->stuck,
 		.given_ns = bio->issue_time_ns,
 	};
-	s64 latency = now - io.given_ns, interval = now - sh->last;
+	s64 latency = max(now - io.given_ns, 0), interval = now - sh->last;
 	u32 bytes = ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0;
 
 	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
@@ -93,29 +95,44 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	ioband_depth_done(&sh->depth, &io, now);
 }
 
+/* How many more should be let go, since it takes a while until they are submitted? */
+static unsigned int ioband_ahead_of(const struct ioband_dev *dev)
+{
+	const struct ioband_sharer *sh = &dev->share;
+	unsigned int ahead = ioband_ahead(sh->lag, sh->latency, sh->depth.depth);
+
+	/* without a scheduler submission waits for a tag, and that may be what takes long */
+	if (!READ_ONCE(dev->q->elevator))
+		ahead = min(ahead, sh->depth.tags - min(sh->depth.depth, sh->depth.tags));
+	return ahead;
+}
+
 /**
- * ioband_observe_lag - bios are about to be submitted
+ * ioband_observe_sent - bios are about to be submitted
  * @dev:	the device
  * @bio:	the first, or NULL
+ * @carried:	how many of them had to wait for their share
  *
- * Looks how long ago that was let go, if it had to wait for its share.  Only a scheduler
- * has room for what waits for the device; without one it would be the submitter who
- * waits.
+ * Looks how long ago the first one was let go.
  *
  * Context: dev->lock held.
  */
-void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio)
+void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int carried)
 {
 	struct ioband_sharer *sh = &dev->share;
-	s64 lag;
+	s64 now = ktime_get_ns(), lag;
 
 	lockdep_assert_held(&dev->lock);
-	if (!bio || !ioband_is_carried(bio))
+	if (!carried || !ioband_has_way(dev))
 		return;
-	lag = (s64)ktime_get_ns() - (s64)bio->issue_time_ns;
+	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
+	sh->on_way -= carried;
+	if (!ioband_is_carried(bio))
+		return;
+	lag = now - (s64)bio->issue_time_ns;
 	sh->lag += (max(lag, 0) - sh->lag) / 16;
-	sh->ahead = READ_ONCE(dev->q->elevator) ?
-		    ioband_ahead(sh->lag, sh->latency, sh->depth.depth) : 0;
+	sh->depth.late = IOBAND_LATE_PART * sh->lag > sh->latency;
+	sh->ahead = ioband_ahead_of(dev);
 }
 
 /*
@@ -155,6 +172,7 @@ void ioband_observe_elevator(struct ioband_dev *dev)
 	}
 	sh->elevator = elevator;
 	ioband_depth_init(&sh->depth, tags, chooses);
+	ioband_lease_end(dev, ktime_get_ns());
 }
 
 /* It is not in flight any more. */
@@ -180,7 +198,7 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
 {
 	/* nor does it with others in the device that are not counted */
-	return !dev->draining && bio->bi_status == BLK_STS_OK;
+	return !dev->draining && !dev->leasing && bio->bi_status == BLK_STS_OK;
 }
 
 /* Something of a group completes: it does not hang. */
@@ -219,7 +237,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 	u64 cost = 0;
 
 	size += bio_data_dir(bio) * IOBAND_WINDOW_SIZES;
-	ioband_window_time(&sh->depth.window, sh->infl - sh->stuck, now);
+	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
 	if (completed && ioband_tells(dev, bio)) {
 		ioband_observe(sh, bio, size, now);
 		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
@@ -250,7 +268,7 @@ static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
 	uintptr_t carried = bio->bi_iocost_cost;
 
 	bio->bi_iocost_cost = 0;
-	if (carry % (IOBAND_CARRY_PASSED + 1) == IOBAND_CARRY_PASSED)
+	if (ioband_carry_passed(carried))
 		ioband_passed_done((void *)(carried - IOBAND_CARRY_PASSED));
 	else
 		ioband_counted_done((void *)(carried - carry), bio, ioband_carried_size(carry),

@@ -127,24 +127,43 @@ static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
 	dir->limit[IOBAND_IOS] = U64_MAX;
 }
 
+static void ioband_free_percpu(struct ioband_grp *grp)
+{
+	free_percpu(grp->stat);
+	free_percpu(grp->lease);
+}
+
+/* Returns false if there is no memory; there may be some to free even so. */
+static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
+{
+	int cpu;
+
+	grp->lease = alloc_percpu_gfp(struct ioband_lease, gfp);
+	if (!stats || !grp->lease)
+		return grp->lease;
+	grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
+	if (!grp->stat)
+		return false;
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
+	return true;
+}
+
 static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 						struct blkcg *blkcg, gfp_t gfp)
 {
 	struct ioband_grp *grp;
-	int cpu;
+	bool stats;
 
 	grp = kmem_cache_alloc_node(ioband_grps, gfp | __GFP_ZERO, disk->node_id);
 	if (!grp)
 		return NULL;
 	/* the root is there before anybody knows which hierarchy there will be */
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root) {
-		grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
-		if (!grp->stat) {
-			kmem_cache_free(ioband_grps, grp);
-			return NULL;
-		}
-		for_each_possible_cpu(cpu)
-			u64_stats_init(&per_cpu_ptr(grp->stat, cpu)->sync);
+	stats = !cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root;
+	if (!ioband_alloc_percpu(grp, stats, gfp)) {
+		ioband_free_percpu(grp);
+		kmem_cache_free(ioband_grps, grp);
+		return NULL;
 	}
 	grp->io_bytes = IOBAND_IO_BYTES;
 	for (int rw = READ; rw <= WRITE; rw++)
@@ -211,7 +230,7 @@ static void ioband_grp_free(struct rcu_head *rcu)
 
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
-	free_percpu(grp->stat);
+	ioband_free_percpu(grp);
 	if (grp->dev)
 		ioband_dev_put(grp->dev);
 	kmem_cache_free(ioband_grps, grp);

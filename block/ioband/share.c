@@ -37,11 +37,6 @@ u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 	return ioband_cost_of(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
 }
 
-static bool ioband_is_background(const struct bio *bio)
-{
-	return bio_op(bio) == REQ_OP_WRITE && !op_is_sync(bio->bi_opf);
-}
-
 /* Which fifo's turn is it?  One of them has something. */
 static bool ioband_background_next(const struct ioband_share *g)
 {
@@ -67,9 +62,11 @@ static struct bio *ioband_pop(struct ioband_share *g)
 static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
-	u64 cost = ioband_bio_cost(sh, bio);
+	u64 cost = ioband_bio_cost(sh, bio), charged;
 
-	ioband_window_time(&sh->depth.window, sh->infl - sh->stuck, now);
+	charged = ioband_cost_charged(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
+	ioband_lease_suits(sh, cost, charged, now);
+	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
 	if (!sh->infl) {
 		sh->idle_ns += now - sh->idle_since;
 		sh->last = now;
@@ -78,8 +75,7 @@ static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 
 	grp->share.infl++;
 	ioband_gave(grp, now);
 	ioband_used(grp, cost, now);
-	ioband_charge_io(grp, ioband_cost_charged(&sh->cost, bio_data_dir(bio),
-						  ioband_bio_length(bio)), turn);
+	ioband_charge_io(grp, charged, turn);
 	if (!ioband_has_waiting(&grp->share))
 		ioband_all_sent(grp);
 }
@@ -145,7 +141,9 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 
 	if (ioband_is_moot(dev, now))
 		return true;
-	leads = ioband_leads(grp);
+	if (dev->leasing)
+		return !ioband_leads(grp, dev->share.lease_ns);
+	leads = ioband_leads(grp, 0);
 	full = ioband_is_full(dev, grp, leads);
 	if (full && !ioband_has_credit(sh, grp)) {
 		sh->depth.window.held++;
@@ -159,15 +157,32 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 	return true;
 }
 
-static void ioband_send_waited(struct ioband_dev *dev, struct ioband_grp *grp, struct bio *bio,
-			       s64 now)
+/*
+ * A group's next bio is given to the device.  Returns true if it is that which the caller
+ * submits; else it is sent.
+ */
+static bool ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp, struct bio *own,
+			     s64 now)
 {
+	struct bio *bio = ioband_pop(&grp->share);
 	unsigned int cpu = ioband_cpu(bio);
 
-	grp->share.waited_ns += now - ioband_arrival(bio);
-	grp->share.nr_waited++;
-	ioband_carry(grp, bio, now);
-	ioband_send_from(dev, bio, cpu);
+	if (bio != own) {
+		grp->share.waited_ns += now - ioband_arrival(bio);
+		grp->share.nr_waited++;
+	}
+	/* a lease is of a group that stays, I14 */
+	if (dev->leasing && !grp->offline) {
+		ioband_lease_give(grp, bio, bio == own, now);
+	} else {
+		/* one that is stuck goes by time, and its tag says nothing of that of others */
+		ioband_give(grp, bio, grp->share.own.where != IOBAND_STUCK, now);
+		ioband_carry(grp, bio, now);
+		dev->share.on_way += bio != own && ioband_has_way(dev);
+	}
+	if (bio != own)
+		ioband_send_from(dev, bio, cpu);
+	return bio == own;
 }
 
 /* Whose bio may go now?  NULL if nobody's. */
@@ -201,23 +216,16 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	struct ioband_sharer *sh = &dev->share;
 	bool own_goes = false;
 	struct ioband_grp *grp;
-	struct bio *bio;
 
 	lockdep_assert_held(&dev->lock);
+	ioband_lease_look(dev, now);
 	ioband_expire_awaited(dev, now);
-	while (quantum-- && (grp = ioband_next_grp(dev, now))) {
-		/* one that is stuck goes by time, and its tag says nothing of that of others */
-		bio = ioband_pop(&grp->share);
-		ioband_give(grp, bio, grp->share.own.where != IOBAND_STUCK, now);
-		if (bio == own) {
-			own_goes = true;
-			ioband_carry(grp, bio, now);
-		} else {
-			ioband_send_waited(dev, grp, bio, now);
-		}
-	}
-	if (ioband_first_grp(sh))
+	while (quantum-- && (grp = ioband_next_grp(dev, now)))
+		own_goes |= ioband_send_next(dev, grp, own, now);
+	if (ioband_first_grp(sh)) {
 		sh->waited = now;
+		ioband_lease_wait(dev, now);
+	}
 	/* there may be more that may go */
 	if (quantum == UINT_MAX)
 		ioband_time(dev, &sh->timer, now);
@@ -341,6 +349,7 @@ void ioband_share_init(struct ioband_dev *dev)
 	INIT_LIST_HEAD(&sh->awaited);
 	INIT_LIST_HEAD(&sh->busy);
 	INIT_LIST_HEAD(&sh->hung);
+	ioband_lease_init(sh);
 	sh->timer.kind = IOBAND_GRACE;
 	sh->idle_since = now;
 	ioband_cost_init(&sh->cost);
@@ -362,6 +371,7 @@ void ioband_share_removed(struct ioband_grp *grp)
 
 	lockdep_assert_held(&grp->dev->lock);
 	ioband_bypass_removed(grp);
+	ioband_lease_gone(grp, now);
 	ioband_unawait(grp, now);
 	ioband_share_go(grp->dev, NULL, now);
 }

@@ -26,6 +26,10 @@
  *	sharer->stuck counts that, and the depth does not.  The group is in ->hung then,
  *	which alone says when its next I/O goes.  With the next completion it is stuck no
  *	more.
+ *  I14	While dev->leasing is set, bios pass that are paid for by what their group has bought
+ *	on their CPU: ioband_lease.left, with dev->lease_nr.  The group was charged for that
+ *	under dev->lock, and is FLYING for a while after, in sharer->leased.  A group that is
+ *	offline is not in there.
  *  I9	While anything is queued, something is in flight, or the timer is set.  What
  *	passed without the lock counts as in flight: its completion looks at
  *	dev->draining after it left dev->passed, and that flag is set before they are
@@ -98,6 +102,8 @@ struct ioband_share {
 	s64			grace;		/* waited for until then */
 	bool			sync;		/* it comes back at once */
 	struct list_head	awaited;	/* in ->awaited of the sharer */
+	struct list_head	leased;		/* in ->leased of the sharer */
+	s64			leased_ns;	/* when it last bought device time */
 
 	u64			nr_waited;	/* bios that had to wait */
 	s64			waited_ns;	/* for so long, together */
@@ -110,6 +116,7 @@ struct ioband_sharer {
 	struct list_head	awaited;	/* groups that have nothing, but come back */
 	struct list_head	busy;		/* groups by when an I/O last completed */
 	struct list_head	hung;		/* stuck groups, by when they may send one more */
+	struct list_head	leased;		/* groups by when they last bought device time */
 	struct ioband_grp	*latest;	/* to come here; only compared */
 	s64			alone_since;	/* only it has come */
 	s64			solo_after_ns;	/* how long it has to be alone to pass */
@@ -131,7 +138,17 @@ struct ioband_sharer {
 
 	s64			gap;		/* average between completions */
 	s64			latency;	/* average in flight */
-	s64			lag;		/* average until room is used */
+	/* see lease.c */
+	u64			lease_gap_ns;	/* I/Os complete as often */
+	s64			lease_ns;	/* of the device, for all leases together */
+	s64			lease_since_ns;
+	s64			lease_watch_ns;	/* when it was looked whether it is busy */
+	s64			lease_not_ns;	/* when an I/O was none for leases */
+	unsigned int		lease_windows;	/* of depth, when leases ended */
+	unsigned int		lease_blocks;	/* of cost, likewise */
+
+	unsigned int		on_way;		/* in flight, but not yet submitted */
+	s64			lag;		/* average until one that was let go is submitted */
 	unsigned int		ahead;		/* I/Os beyond the depth, for that */
 	s64			last;		/* completion, or start from idle */
 	s64			idle_since;
@@ -163,15 +180,35 @@ static inline unsigned int ioband_carried_size(unsigned int carry)
 	       carry % (IOBAND_CARRY_PASSED + 1);
 }
 
+/* Did a bio pass without the lock? */
+static inline bool ioband_carry_passed(uintptr_t carried)
+{
+	return carried % (IOBAND_CARRY_PASSED + 1) == IOBAND_CARRY_PASSED;
+}
+
 /* Has the share gate let a bio go that is not held?  I7 */
 static inline bool ioband_is_carried(const struct bio *bio)
 {
 	return bio->bi_iocost_cost;
 }
 
+/* Is it writeback, which nobody waits for? */
+static inline bool ioband_is_background(const struct bio *bio)
+{
+	return bio_op(bio) == REQ_OP_WRITE && !op_is_sync(bio->bi_opf);
+}
+
 static inline bool ioband_is_active(enum ioband_where where)
 {
 	return where == IOBAND_QUEUED || where == IOBAND_FLYING;
+}
+
+/* What the device has, but for what is stuck there. */
+static inline unsigned int ioband_in_device(const struct ioband_sharer *sh)
+{
+	unsigned int elsewhere = sh->stuck + sh->on_way;
+
+	return sh->infl - min(elsewhere, sh->infl);
 }
 
 /* In flight, but for what had to pass, and what is stuck. */
@@ -207,6 +244,17 @@ unsigned int ioband_passed_sum(struct ioband_dev *dev);
 void ioband_passed_done(struct ioband_dev *dev);
 void ioband_bypass_init(struct ioband_dev *dev, s64 now);
 void ioband_bypass_removed(struct ioband_grp *grp);
+void ioband_drain_passed(struct ioband_dev *dev, s64 now);
+
+/* lease.c */
+void ioband_lease_init(struct ioband_sharer *sh);
+void ioband_lease_try(struct ioband_dev *dev, s64 now);
+void ioband_lease_look(struct ioband_dev *dev, s64 now);
+void ioband_lease_end(struct ioband_dev *dev, s64 now);
+void ioband_lease_gone(struct ioband_grp *grp, s64 now);
+void ioband_lease_wait(struct ioband_dev *dev, s64 now);
+void ioband_lease_suits(struct ioband_sharer *sh, u64 cost, u64 charged, s64 now);
+void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 now);
 
 /* tree.c */
 void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight);
@@ -218,7 +266,7 @@ void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn);
 void ioband_refund(struct ioband_grp *grp, u64 cost);
 struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh);
 struct ioband_grp *ioband_behind(const struct ioband_node *n);
-bool ioband_leads(const struct ioband_grp *grp);
+bool ioband_leads(const struct ioband_grp *grp, s64 by_ns);
 s64 ioband_lead_ns(const struct ioband_grp *grp);
 
 /* share.c */
@@ -246,7 +294,7 @@ u32 ioband_bio_length(const struct bio *bio);
 unsigned int ioband_bio_size(const struct bio *bio);
 void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio);
 void ioband_observe_elevator(struct ioband_dev *dev);
-void ioband_observe_lag(struct ioband_dev *dev, const struct bio *bio);
+void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int nr);
 void ioband_share_return(struct bio *bio);
 
 /* await.c */

@@ -177,6 +177,12 @@ void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
 	}
 }
 
+/* How far the siblings of a node move their tags in so much time of the device. */
+static u64 ioband_slack_of(const struct ioband_node *n, s64 ns)
+{
+	return ns ? div64_u64(((u64)ns << 8) * IOBAND_WEIGHT_UNIT, n->above->active_sum) : 0;
+}
+
 /*
  * A node that comes back starts at the virtual time.  What it has fallen behind while it had all
  * it wants in flight it may claim, up to a few turnovers of the device.
@@ -187,9 +193,10 @@ static void ioband_catch_up(struct ioband_node *n, const struct ioband_sharer *s
 	u64 from = n->above->vtime;
 
 	if (n->where == IOBAND_FLYING)
-		from -= 4 * min(2 * min(sh->depth.depth, IOBAND_LAG_IOS) *
-				min(n->above->vstep, IOBAND_LAG_MAX) +
-				ioband_charge_tag(cost, n->inv), IOBAND_LAG_MAX);
+		from -= max(4 * min(2 * min(sh->depth.depth, IOBAND_LAG_IOS) *
+				    min(n->above->vstep, IOBAND_LAG_MAX) +
+				    ioband_charge_tag(cost, n->inv), IOBAND_LAG_MAX),
+			    2 * ioband_slack_of(n, sh->lease_ns));
 	else if (now - n->left_ns > IOBAND_FORGET_NS)
 		n->tag = from;	/* an old tag may seem to be ahead */
 	n->tag = ioband_tag_max(n->tag, from);
@@ -305,15 +312,16 @@ struct ioband_grp *ioband_behind(const struct ioband_node *n)
 /**
  * ioband_leads - does a group lead another one that has all it wants in flight?
  * @grp:	the group
+ * @by_ns:	by more than this, device time
  *
  * Return: true if it, or a group above it, does.
  */
-bool ioband_leads(const struct ioband_grp *grp)
+bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
 {
 	for (const struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
 		struct ioband_node *behind = first_flying(n->above);
 
-		if (behind && ioband_tag_before(behind->tag, n->tag))
+		if (behind && ioband_tag_before(behind->tag + ioband_slack_of(n, by_ns), n->tag))
 			return true;
 	}
 	return false;

@@ -159,6 +159,7 @@ void ioband_weight_init(struct ioband_grp *grp)
 
 	INIT_LIST_HEAD(&g->busy);
 	INIT_LIST_HEAD(&g->awaited);
+	INIT_LIST_HEAD(&g->leased);
 	g->weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
 	if (parent && parent->parent)
 		above = &blkg_to_grp(parent)->share.all;

@@ -26,6 +26,7 @@ struct group {
 /* bios on their way out, by the CPU that they came from */
 static struct out {
 	struct bio_list	bios;
+	unsigned int	nr;
 	bool		queued;
 } outs[LAB_CPUS];
 
@@ -77,6 +78,7 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	new->blkg.pd = &new->grp.pd;
 	new->grp.pd.blkg = &new->blkg;
 	new->grp.dev = dev;
+	new->grp.lease = alloc_percpu(struct ioband_lease);
 	ioband_weight_init(&new->grp);
 	if (weight != CGROUP_WEIGHT_DFL)
 		lab_engine_weight(new, weight);
@@ -171,9 +173,12 @@ static void send_out(void *ctx)
 		out->queued = false;
 		bios = out->bios;
 		bio_list_init(&out->bios);
-		ioband_observe_lag(dev, bios.head);
+		ioband_observe_sent(dev, bios.head, out->nr);
+		out->nr = 0;
 	}
 	while ((bio = bio_list_pop(&bios))) {
+		if (ioband_has_way(dev))
+			bio->issue_time_ns = lab_now;
 		lab_spend(lab_costs.submit);
 		lab_device_submit(bio);
 	}
@@ -184,6 +189,7 @@ void ioband_send_from(struct ioband_dev *d, struct bio *bio, unsigned int cpu)
 	struct out *out = &outs[cpu];
 
 	bio_list_add(&out->bios, bio);
+	out->nr += !ioband_carry_passed(bio->bi_iocost_cost);
 	if (out->queued)
 		return;
 	out->queued = true;
@@ -217,9 +223,9 @@ void lab_engine_print(void)
 {
 	const struct ioband_sharer *sh = &dev->share;
 
-	fprintf(stderr, "depth=%u most=%u at_once=%.1f inflight=%u stuck=%u outstanding=%u active=%u%s%s",
-		sh->depth.depth, sh->depth.most, sh->depth.at_once / 1024., sh->infl, sh->stuck, sh->outstanding,
-		sh->nr_active, dev->solo ? " solo" : "", dev->open ? " open" : "");
+	fprintf(stderr, "depth=%u most=%u at_once=%.1f passed=%u inflight=%u stuck=%u outstanding=%u active=%u%s%s",
+		sh->depth.depth, sh->depth.most, sh->depth.at_once / 1024., ioband_passed_sum(dev), sh->infl, sh->stuck, sh->outstanding,
+		sh->nr_active, dev->solo ? " solo" : "", dev->open ? " open" : dev->leasing ? " leasing" : "");
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		fprintf(stderr, " %.2f", sh->cost.believed[i] / 256e3);
 	fprintf(stderr, "\n");

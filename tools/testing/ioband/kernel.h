@@ -41,6 +41,8 @@ typedef u64 u64_stats_t;
 #define __always_inline		inline __attribute__((always_inline))
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
+/* nothing happens at the same time here */
+#define data_race(x) (x)
 #define READ_ONCE(x)		(*(volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 #define smp_mb()		((void)0)

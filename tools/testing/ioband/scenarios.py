@@ -129,7 +129,7 @@ SCENARIOS = [
              "at 4 device gc_writes=64 gc_us=2000\nat 8 device gc_writes=0\nmeasure 2 4\nmeasure 5 8\nmeasure 9 11\n",
              # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
              # outstanding without a gate are more than it lets go
-             [Right(share={"A": .75}, points=2, rate=.9)] * 3),
+             [Right(share={"A": .75}, points=2, rate=.88)] * 3),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"

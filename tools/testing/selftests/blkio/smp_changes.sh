@@ -4,6 +4,9 @@
 # smp_lib.sh. SECONDS_EACH (3) is how long each kind of change goes on.
 SECONDS_EACH=${SECONDS_EACH:-3}
 PART=$((8 * MiB))
+LOAD_SHIFT=${LOAD_SHIFT:-2}
+# slow enough to leave the CPUs to those who change things
+DISK_LIKE=${DISK_LIKE:-hw_queue_depth=16 completion_nsec=16000000}
 
 # Each of these is one change. They fork as little as they can: pick leaves its
 # choice in REPLY.
@@ -114,12 +117,13 @@ churn() {
 	[ "$nr" -gt 0 ]
 }
 
-# A load in each group given, of 4 to 256 KiB and LOAD_DEPTH (16), each on its own part of the disk
+# A load in each group given, each on its own part of the disk, with LOAD_DEPTH (16): of 4 KiB, and each of 4 times
+# the one before, or 1 << LOAD_SHIFT times
 start_loads() {
 	local name i=0
 	LOADS=
 	for name; do
-		verify "$name" "load$i" -b $((4096 << (i * 2))) -d "${LOAD_DEPTH:-16}" -o $((i * PART)) -s $PART -S $((i + 1)) \
+		verify "$name" "load$i" -b $((4096 << (i * LOAD_SHIFT))) -d "${LOAD_DEPTH:-16}" -o $((i * PART)) -s $PART -S $((i + 1)) \
 			-w "$TMP/load$i.state" "$DEV"
 		LOADS+=" load$i"
 		i=$((i + 1))
@@ -129,7 +133,7 @@ start_loads() {
 all_written() {
 	local i=0 name names=()
 	for name in $LOADS; do
-		background "$name.check" smp_verify -b $((4096 << (i * 2))) -o $((i * PART)) -s $PART \
+		background "$name.check" smp_verify -b $((4096 << (i * LOAD_SHIFT))) -o $((i * PART)) -s $PART \
 			-c "$TMP/$name.state" "$DEV"
 		names+=("$name.check")
 		i=$((i + 1))
@@ -157,8 +161,8 @@ scenario() {
 	local text=$1 where=$2 names=() churner
 	shift 2
 	rm -f "$TMP/stop"
-	# slow enough to leave the CPUs to those who change things
-	smp_null smpnull hw_queue_depth=16 completion_nsec=16000000
+	# shellcheck disable=SC2086 # words
+	smp_null smpnull $DISK_LIKE
 	NUMBER=$(devno "$DEV")
 	# shellcheck disable=SC2086 # words
 	start_loads $where

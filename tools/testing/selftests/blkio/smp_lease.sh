@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-debug
+# timeout: 900
+# As smp_weights, where groups buy device time ahead, as on a disk of hundreds of thousands of I/Os a
+# second: each I/O ends once, all data is right, nothing waits in the end, groups can go.
+# shellcheck source=smp_lib.sh
+. "$(dirname "$0")/smp_lib.sh"
+LOAD_SHIFT=0 LOAD_DEPTH=64 SECONDS_EACH=6
+DISK_LIKE="hw_queue_depth=16 completion_nsec=8000000"
+# shellcheck source=smp_changes.sh
+. "$HERE/smp_changes.sh"
+
+# This disk counts as one of those; how often leases have begun.
+lease() {
+	local dir=/sys/kernel/debug/block/$DISK/ioband
+	[ -d "$dir" ] || return 0
+	echo 1000000000 >"$dir/lease_gap_ns"
+	sed -n 's/.* leases=\([0-9]*\).*/\1/p' "$dir/share" >"$TMP/leases"
+}
+
+leased() {
+	scenario "$@"
+	echo "# leases began $(cat "$TMP/leases") times"
+	check "$1: with leases" test "$(cat "$TMP/leases")" -gt 0
+}
+
+plan $((3 * 5 + 2))
+leaks_begin
+mount_cgroup v2
+group a a/x a/y b b/z
+ALL="a a/x a/y b b/z"
+WHERE="a/x a/y b/z b/z"
+leased "v2, weights" "$WHERE" "lease" "change_weight $ALL" "look $ALL"
+leased "v2, groups and tasks" "$WHERE" "lease" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus"
+leased "v2, limits, schedulers" "$WHERE" "lease" "change_weight $ALL" "rules $ALL" "elevator"
+umount_cgroup
+check "nothing leaked" leaks_none
+check "the kernel kept quiet" no_splat
