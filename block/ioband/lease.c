@@ -78,7 +78,10 @@ static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 	if (gap_ns >= IOBAND_LEASE_ALWAYS_NS)
 		return true;
 	/* those that led others filled places that these had left */
-	if (sh->depth.phase != IOBAND_SETTLED || sh->depth.led || sh->gap > gap_ns)
+	if (sh->depth.phase != IOBAND_SETTLED || sh->depth.led)
+		return false;
+	/* in the long run as well, where a device works in pulses */
+	if (sh->gap > gap_ns || sh->cost.usual >> 8 > gap_ns)
 		return false;
 	if (now - sh->lease_not_ns < IOBAND_LEASE_END_NS)
 		return false;
@@ -218,18 +221,20 @@ static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 /**
  * ioband_lease_suits - an I/O is given to the device
  * @sh:		the device
+ * @bio:	the I/O
  * @cost:	what it takes of it, ns << 8
  * @charged:	and what is charged for it: something else if the cost is not known well
  * @now:	ns
  *
- * For a while there are no leases after one that takes long, nor as long as costs have to be
- * learned.
+ * For a while there are no leases after writeback, which is not to go all at once, or after an I/O
+ * that takes long, nor as long as costs have to be learned.
  *
  * Context: dev->lock held.
  */
-void ioband_lease_suits(struct ioband_sharer *sh, u64 cost, u64 charged, s64 now)
+void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cost, u64 charged,
+			s64 now)
 {
-	if (cost != charged || cost > (IOBAND_LEASE_LONG * sh->lease_gap_ns) << 8)
+	if (ioband_is_background(bio) || cost != charged || cost > (IOBAND_LEASE_LONG * sh->lease_gap_ns) << 8)
 		sh->lease_not_ns = now;
 }
 
@@ -249,7 +254,7 @@ void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 n
 	u64 cost = ioband_bio_cost(sh, bio), time = cost;
 	struct ioband_lease *lease;
 
-	ioband_lease_suits(sh, cost, cost, now);
+	ioband_lease_suits(sh, bio, cost, cost, now);
 	if (buys && !ioband_is_background(bio)) {
 		lease = this_cpu_ptr(grp->lease);
 		time = ioband_lease_size(grp, cost);

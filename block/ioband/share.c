@@ -65,7 +65,7 @@ static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 
 	u64 cost = ioband_bio_cost(sh, bio), charged;
 
 	charged = ioband_cost_charged(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
-	ioband_lease_suits(sh, cost, charged, now);
+	ioband_lease_suits(sh, bio, cost, charged, now);
 	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
 	if (!sh->infl) {
 		sh->idle_ns += now - sh->idle_since;

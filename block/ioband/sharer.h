@@ -253,7 +253,8 @@ void ioband_lease_look(struct ioband_dev *dev, s64 now);
 void ioband_lease_end(struct ioband_dev *dev, s64 now);
 void ioband_lease_gone(struct ioband_grp *grp, s64 now);
 void ioband_lease_wait(struct ioband_dev *dev, s64 now);
-void ioband_lease_suits(struct ioband_sharer *sh, u64 cost, u64 charged, s64 now);
+void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cost, u64 charged,
+			s64 now);
 void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 now);
 
 /* tree.c */
