@@ -234,7 +234,8 @@ static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cost, u64 charged,
 			s64 now)
 {
-	if (ioband_is_background(bio) || cost != charged || cost > (IOBAND_LEASE_LONG * sh->lease_gap_ns) << 8)
+	if (ioband_is_background(bio) || cost != charged ||
+	    cost > (IOBAND_LEASE_LONG * sh->lease_gap_ns) << 8)
 		sh->lease_not_ns = now;
 }
 

@@ -6,9 +6,9 @@
  * Shares: what is kept per group and device for them.
  *
  * A bio that its caps let go travels bypass.c, and share.c unless it passes there, or bfq.c says
- * that the I/O scheduler shares the disk; tree.c
- * knows who is first, and who leads whom, await.c whom others wait for, and hang.c who hangs;
- * observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
+ * that the I/O scheduler shares the disk; lease.c knows which bios of a fast disk need not go one
+ * by one, tree.c who is first, and who leads whom, await.c whom others wait for, and hang.c who
+ * hangs; observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
  * depth.h and window.h.
  *
  * Invariants, all under dev->lock:
