@@ -10,8 +10,10 @@ the functions below. Writes a list of {scenario, case, metric, ideal, ioband, ma
 subdirectory "none" has shares under several controllers; its rows are those of bench_shares.py.
 """
 import argparse
+import bisect
 import json
 import pathlib
+import re
 import statistics
 
 import bench_shares
@@ -160,8 +162,27 @@ def transfers(run, phase):
     raise ValueError(f"{run.path}: no phase {phase}")
 
 
+def own_transfers(run, phase, pattern):
+    """Those of them by functions of the kernel whose name has the pattern, which is for re."""
+    symbols = sorted((int(address, 16), name) for address, kind, name in
+                     (line.split() for line in (run.path / "System.map").read_text().splitlines()) if kind in "tT")
+    addresses = [address for address, _ in symbols]
+    own, counts = 0, False
+    for line in (run.path / "lines").read_text().splitlines():
+        words = line.split()
+        if words[0] == "phase":
+            counts = words[1] == phase
+        elif counts and re.search(pattern, symbols[bisect.bisect(addresses, int(words[0], 16)) - 1][1]):
+            own += int(words[1])
+    return own
+
+
 def lines(run, opt, names):
-    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`."""
+    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`; or by `own`."""
+    if "own" in opt:
+        got = own_transfers(run, names[0], opt["own"]) / int(opt["units"])
+        yield f"transfers per {opt['unit']} by the controller", None, got
+        return
     got = transfers(run, names[0]) / int(opt["units"])
     if "base" not in opt:
         yield f"transfers per {opt['unit']}", None, got
