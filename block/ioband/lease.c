@@ -23,16 +23,20 @@
 
 #include "ioband.h"
 
-/* A lease is for so many I/Os like the one that buys it; one for fewer is not worth it. */
-#define IOBAND_LEASE_IOS	16
-#define IOBAND_LEASE_MIN	4
+/*
+ * A lease is for so many I/Os like the one that buys it: more if more CPUs take the lock; one for
+ * fewer is not worth it.
+ */
+#define IOBAND_LEASE_IOS	16U
+#define IOBAND_LEASE_MIN	4U
+#define IOBAND_LEASE_CPUS	4
 /* A group may lead by so many times what there may be of these. */
 #define IOBAND_LEASE_TIMES	2
 /* They begin if I/Os complete as often as this, unless debugfs says otherwise, ... */
 #define IOBAND_LEASE_GAP_NS	(5 * NSEC_PER_USEC)
 /* ... or this, by which tests have them on any device, ... */
 #define IOBAND_LEASE_ALWAYS_NS	NSEC_PER_SEC
-/* ... once so many windows and blocks have ended since the last ones, and end after this. */
+/* ... once so many windows and blocks have ended since the last ones ... */
 #define IOBAND_LEASE_WINDOWS	4
 #define IOBAND_LEASE_BLOCKS	4
 /* All of them together are for so many of these times at most; no I/O takes as long as so many. */
@@ -40,7 +44,10 @@
 #define IOBAND_LEASE_LONG	3
 /* The first windows after leases see what these have left. */
 #define IOBAND_LEASE_IGNORE	2
-#define IOBAND_LEASE_END_NS	(100 * NSEC_PER_MSEC)
+/* ... and end after so many times what that took, but not sooner nor later than this. */
+#define IOBAND_LEASE_EXACTS	8
+#define IOBAND_LEASE_END_NS	(100LL * NSEC_PER_MSEC)
+#define IOBAND_LEASE_END_MAX_NS	(500LL * NSEC_PER_MSEC)
 /* While somebody waits it is looked whether the device is busy. */
 #define IOBAND_LEASE_WATCH_NS	(100 * NSEC_PER_USEC)
 /* A group that has bought nothing for so long is not active. */
@@ -56,13 +63,20 @@ void ioband_lease_init(struct ioband_sharer *sh)
 	sh->lease_gap_ns = IOBAND_LEASE_GAP_NS;
 }
 
+static unsigned int ioband_lease_ios(void)
+{
+	return clamp(num_online_cpus() / IOBAND_LEASE_CPUS, IOBAND_LEASE_MIN, IOBAND_LEASE_IOS);
+}
+
 static void ioband_lease_begin(struct ioband_dev *dev, s64 now)
 {
-	u64 ios = IOBAND_LEASE_TIMES * IOBAND_LEASE_IOS * num_online_cpus();
+	u64 ios = (u64)IOBAND_LEASE_TIMES * ioband_lease_ios() * num_online_cpus();
 	struct ioband_sharer *sh = &dev->share;
 
 	sh->lease_ns = min((ios * sh->cost.usual >> 8) + 1, IOBAND_LEASE_GAPS * sh->lease_gap_ns);
 	sh->lease_since_ns = now;
+	sh->lease_until_ns = now + clamp(IOBAND_LEASE_EXACTS * (now - sh->lease_ended_ns),
+					 IOBAND_LEASE_END_NS, IOBAND_LEASE_END_MAX_NS);
 	sh->lease_watch_ns = now;
 	WRITE_ONCE(dev->lease_nr, dev->lease_nr + 1);
 	WRITE_ONCE(dev->leasing, true);
@@ -113,7 +127,7 @@ static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	if (now - sh->lease_since_ns > IOBAND_LEASE_END_NS || sh->nr_active < 2 ||
+	if (now > sh->lease_until_ns || sh->nr_active < 2 ||
 	    sh->lease_not_ns > sh->lease_since_ns)
 		return false;
 	if (now - sh->lease_watch_ns < IOBAND_LEASE_WATCH_NS)
@@ -183,7 +197,10 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 	WRITE_ONCE(dev->leasing, false);
 	/* what completed meanwhile was not seen */
 	dev->share.last = now;
+	dev->share.lease_ended_ns = now;
 	dev->share.depth.ignore = IOBAND_LEASE_IGNORE;
+	/* it is of the time in which each I/O is put in order that dips may have a part */
+	dev->share.depth.dip_at_ns += now - dev->share.lease_since_ns;
 	dev->share.lease_windows = dev->share.depth.windows;
 	dev->share.lease_blocks = dev->share.cost.turn;
 	ioband_drain_passed(dev, now);
@@ -214,7 +231,7 @@ static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 
 	for (const struct ioband_node *n = &grp->share.own; n->above; n = n->above)
 		most = div64_u64(most * n->weight, n->above->active_sum);
-	most = min(most, IOBAND_LEASE_IOS * cost);
+	most = min(most, ioband_lease_ios() * cost);
 	return most < IOBAND_LEASE_MIN * cost ? cost : most;
 }
 

@@ -142,6 +142,8 @@ struct ioband_sharer {
 	u64			lease_gap_ns;	/* I/Os complete as often */
 	s64			lease_ns;	/* of the device, for all leases together */
 	s64			lease_since_ns;
+	s64			lease_until_ns;
+	s64			lease_ended_ns;	/* the last time */
 	s64			lease_watch_ns;	/* when it was looked whether it is busy */
 	s64			lease_not_ns;	/* when an I/O was none for leases */
 	unsigned int		lease_windows;	/* of depth, when leases ended */
