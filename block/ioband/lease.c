@@ -39,15 +39,15 @@
 /* ... once so many windows and blocks have ended since the last ones ... */
 #define IOBAND_LEASE_WINDOWS	4
 #define IOBAND_LEASE_BLOCKS	4
-/* All of them together are for so many of these times at most; no I/O takes as long as so many. */
-#define IOBAND_LEASE_GAPS	200
-#define IOBAND_LEASE_LONG	3
-/* The first windows after leases see what these have left. */
-#define IOBAND_LEASE_IGNORE	2
 /* ... and end after so many times what that took, but not sooner nor later than this. */
 #define IOBAND_LEASE_EXACTS	8
 #define IOBAND_LEASE_END_NS	(100LL * NSEC_PER_MSEC)
 #define IOBAND_LEASE_END_MAX_NS	(500LL * NSEC_PER_MSEC)
+/* Leases are for so many GAP_NS together at most, and no I/O takes as many as LONG of these. */
+#define IOBAND_LEASE_GAPS	200
+#define IOBAND_LEASE_LONG	3
+/* The first windows after leases see what these have left. */
+#define IOBAND_LEASE_IGNORE	2
 /* While somebody waits it is looked whether the device is busy. */
 #define IOBAND_LEASE_WATCH_NS	(100 * NSEC_PER_USEC)
 /* A group that has bought nothing for so long is not active. */
@@ -129,6 +129,9 @@ static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 
 	if (now > sh->lease_until_ns || sh->nr_active < 2 ||
 	    sh->lease_not_ns > sh->lease_since_ns)
+		return false;
+	/* a stuck group sends one I/O now and then, and that is counted */
+	if (!list_empty(&sh->hung))
 		return false;
 	if (now - sh->lease_watch_ns < IOBAND_LEASE_WATCH_NS)
 		return true;
