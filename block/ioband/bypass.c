@@ -13,7 +13,7 @@
  *		all pass.  Every 16th on a CPU looks whether there is still room, or
  *		sooner if the CPU has used up its part of what there was.  The gate
  *		closes when there is none, and now and then to see what the device is
- *		like.
+ *		like.  It is open as well while it costs more than it is worth, see worth.h.
  *
  * The gate counts in what passed and is still in flight, until that has drained: I9.
  */
@@ -54,6 +54,7 @@ void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 	WRITE_ONCE(dev->draining, true);
 	dev->share.waited = now;
 	dev->share.closed = now;
+	ioband_worth_again(&dev->share.worth);
 	ioband_cost_again(&dev->share.cost);
 }
 
@@ -206,39 +207,77 @@ static void ioband_grant(struct ioband_passed *passed, unsigned int room)
 		   max(room / num_online_cpus(), 1U));
 }
 
+static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
+	dev->share.open_since = now;
+	WRITE_ONCE(dev->open, true);
+}
+
+/* Does the gate cost more than it is worth?  To see that it has to be open. */
+static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	if (!ioband_worth_closed(&sh->worth, sh->depth.late, now))
+		return false;
+	ioband_open(dev, UINT_MAX, now);
+	return true;
+}
+
 /* Has the device more than it was given?  Then nobody has to wait for anybody. */
 static void ioband_try_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
-	int cpu;
 
-	if (now - sh->waited < sh->calm_ns || dev->leasing || dev->solo ||
-	    !ioband_depth_is_idle(&sh->depth) || ioband_first_grp(sh) || !list_empty(&sh->hung) ||
-	    ioband_uncounted(dev))
+	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
+	    ioband_try_worth(dev, now))
 		return;
-	for_each_possible_cpu(cpu)
-		ioband_grant(per_cpu_ptr(dev->passed, cpu), ioband_depth_now(sh));
-	sh->open_since = now;
+	if (now - sh->waited < sh->calm_ns || !ioband_depth_is_idle(&sh->depth) ||
+	    ioband_first_grp(sh))
+		return;
+	ioband_open(dev, ioband_depth_now(sh), now);
 	sh->nr_opened++;
 	/* that took long may be over, and is not seen while nobody waits */
 	sh->lag /= 2;
 	sh->ahead /= 2;
-	WRITE_ONCE(dev->open, true);
+}
+
+/* The gate is open because of what it costs.  May it stay so? */
+static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_worth *worth = &dev->share.worth;
+	unsigned int costs = worth->nr_costs;
+	bool stays = ioband_worth_open(worth, now);
+
+	if (!costs && worth->nr_costs)
+		pr_info("ioband: %s: CPUs are busy, and weights would cost a third of its I/O or more: not enforced meanwhile\n",
+			dev->disk->disk_name);
+	return stays;
 }
 
 /* The gate is open.  May it stay so? */
 static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
-	unsigned int infl = sh->infl + ioband_passed_sum(dev);
+	unsigned int infl;
 
-	if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
-	    ioband_depth_is_settled(&sh->depth)) {
-		ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
-		return true;
+	if (sh->worth.open) {
+		if (ioband_stays_worth(dev, now))
+			return true;
+	} else {
+		infl = sh->infl + ioband_passed_sum(dev);
+		if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
+		    ioband_depth_is_settled(&sh->depth)) {
+			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
+			return true;
+		}
+		sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
+			      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
 	}
-	sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
-		      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
 	/* only some have looked: who was the latest says nothing */
@@ -251,8 +290,10 @@ static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
 	struct ioband_passed *passed = this_cpu_ptr(grp->dev->passed);
 	u64 cost = ioband_bio_cost(&grp->dev->share, bio);
+	unsigned int nr = max(passed->nr, 1U);
 
-	ioband_used(grp, max(passed->nr, 1U) * cost, now);
+	ioband_used(grp, nr * cost, now);
+	ioband_worth_done(&grp->dev->share.worth, nr, nr * cost);
 	passed->nr = 0;
 }
 
@@ -336,6 +377,7 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 	dev->share.solo_after_ns = IOBAND_SOLO_NS;
 	dev->share.calm_ns = IOBAND_CALM_NS;
 	dev->share.waited = now;
+	ioband_worth_init(&dev->share.worth);
 }
 
 /**

@@ -198,7 +198,7 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
 {
 	/* nor does it with others in the device that are not counted */
-	return !dev->draining && !dev->leasing && bio->bi_status == BLK_STS_OK;
+	return !dev->draining && !dev->leasing && !dev->open && bio->bi_status == BLK_STS_OK;
 }
 
 /* Something of a group completes: it does not hang. */
@@ -241,6 +241,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 	if (completed && ioband_tells(dev, bio)) {
 		ioband_observe(sh, bio, size, now);
 		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
+		ioband_worth_done(&sh->worth, 1, cost);
 	}
 	if (completed)
 		ioband_progress(grp, now);

@@ -69,6 +69,7 @@ static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 
 	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
 	if (!sh->infl) {
 		sh->idle_ns += now - sh->idle_since;
+		ioband_worth_idle(&sh->worth, now - sh->idle_since);
 		sh->last = now;
 	}
 	sh->infl++;
@@ -127,13 +128,13 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
 }
 
-/* May @grp send one more now? */
 /* Would it be of no use to hold anything? */
 static bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
 {
-	return ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
+	return dev->open || ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
 }
 
+/* May @grp send one more now? */
 static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;

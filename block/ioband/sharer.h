@@ -9,7 +9,7 @@
  * that the I/O scheduler shares the disk; lease.c knows which bios of a fast disk need not go one
  * by one, tree.c who is first, and who leads whom, await.c whom others wait for, and hang.c who
  * hangs; observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
- * depth.h and window.h.
+ * depth.h, window.h and worth.h.
  *
  * Invariants, all under dev->lock:
  *
@@ -46,6 +46,7 @@
 #include "depth.h"
 #include "ent.h"
 #include "share.h"
+#include "worth.h"
 
 struct ioband_dev;
 struct ioband_grp;
@@ -160,6 +161,7 @@ struct ioband_sharer {
 	struct ioband_cost	cost;
 	struct elevator_queue	*elevator;	/* that the depth was found with */
 	struct ioband_depth	depth;
+	struct ioband_worth	worth;		/* of the gate */
 	struct ioband_ent	timer;		/* in dev->timed */
 };
 

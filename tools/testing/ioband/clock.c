@@ -20,7 +20,7 @@ int lab_cpu;
 int lab_nr_cpus = 8;
 struct lab_costs lab_costs = {
 	.submit = 1000, .complete = 700, .lock = 150, .transfer = 80, .wakeup = 300,
-	.latency = 3000, .timer = 2000,
+	.latency = 3000, .timer = 2000, .run = 1000000,
 };
 
 static struct event *heap;
@@ -82,6 +82,15 @@ void lab_spend(s64 ns)
 	lab_now += ns;
 }
 
+/* When a virtual CPU is there again, if its host has given the CPU to another one; they take turns. */
+static s64 there_ns(int cpu, s64 when_ns)
+{
+	s64 period_ns = lab_costs.run + lab_costs.gone, part_ns;
+
+	part_ns = (when_ns + period_ns * cpu / lab_nr_cpus) % period_ns;
+	return part_ns < lab_costs.run ? when_ns : when_ns + period_ns - part_ns;
+}
+
 /* Let the next thing happen, if that is before a time.  Returns false if it is not. */
 bool lab_step(s64 until_ns)
 {
@@ -92,10 +101,14 @@ bool lab_step(s64 until_ns)
 		return false;
 	}
 	e = pop();
-	if (e.cpu >= 0 && busy_until[e.cpu] > e.when) {
-		e.when = busy_until[e.cpu];
-		push(e);
-		return true;
+	if (e.cpu >= 0) {
+		s64 free_ns = there_ns(e.cpu, max(busy_until[e.cpu], e.when));
+
+		if (free_ns > e.when) {
+			e.when = free_ns;
+			push(e);
+			return true;
+		}
 	}
 	lab_now = e.when;
 	if (e.cpu >= 0)

@@ -282,6 +282,7 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 #define lab_scope_spinlock_irq(lock)	lab_scope_spinlock_irqsave(lock)
 #define scoped_guard(kind, lock)	lab_scope_##kind(lock)
 #define lockdep_assert_held(lock)	((void)0)
+#define pr_info(...)			do { } while (0)
 #define lockdep_is_held(lock)		1
 #define rcu_dereference_protected(p, c)	(p)
 #define preempt_disable()		((void)0)

@@ -33,6 +33,8 @@ struct lab_costs {
 	s64	wakeup;		/* to have work begin on another CPU: for who asks */
 	s64	latency;	/* and until it begins */
 	s64	timer;		/* how late a timer is */
+	s64	run;		/* a virtual CPU runs for so long, ... */
+	s64	gone;		/* ... and then others do */
 };
 
 extern struct lab_costs lab_costs;

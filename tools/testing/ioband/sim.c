@@ -83,7 +83,7 @@ static void read_cpus(void)
 		{ "submit", &lab_costs.submit }, { "complete", &lab_costs.complete },
 		{ "lock", &lab_costs.lock }, { "transfer", &lab_costs.transfer },
 		{ "wakeup", &lab_costs.wakeup }, { "latency", &lab_costs.latency },
-		{ "timer", &lab_costs.timer },
+		{ "timer", &lab_costs.timer }, { "run", &lab_costs.run }, { "gone", &lab_costs.gone },
 	};
 	char *key, *value;
 
