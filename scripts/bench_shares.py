@@ -4,6 +4,7 @@
 A part is a directory with one of a guest for each of CONTROLLERS. There "spec" has the lines
 
     shares SCENARIO CASE from=S until=S interval=S ideal=PPM,... GROUP...
+    reader SCENARIO CASE from=S until=S interval=S fair_us=N READER WRITER
     cannot SCENARIO CASE            the controller cannot act on that disk
 
 and GROUP.json a line of blkio_load's per process; "failed" says how a guest ended that did not end well.
@@ -11,6 +12,8 @@ and GROUP.json a line of blkio_load's per process; "failed" says how a guest end
 A row is {scenario, case, metric, ideal, controllers}: metric is "shares, %", ideal a list of percent, one per group;
 controllers has, by name, {shares: [percent of the I/Os of all groups], error: points that the worst of them is off,
 iops: I/Os per second of all groups, throughput: iops in percent of those under "none", or null} or {failed: how}.
+Of a reader metric is "p99, ms", ideal its fair latency in a list, and controllers have p99_ms in place of shares, and
+error is p99_ms over the ideal.
 """
 import json
 import shlex
@@ -41,8 +44,13 @@ def intervals(path, names, seconds):
     return [[count.get(i, 0) for i in range(length)] for count in counts]
 
 
+def p99_ms(path, name):
+    """The 99th percentile of the latencies of a load, ms."""
+    return json.loads((path / f"{name}.json").read_text())["p99_ns"] / 1e6
+
+
 def measured(path):
-    """{(scenario, case): (ideal percents, I/Os per second of each group)} of a guest; None if it cannot act."""
+    """{(scenario, case): (ideals, I/Os per second of each group, p99 in ms or None)} of a guest; None if it cannot act."""
     cells = {}
     for kind, scenario, case, opt, names in spec(path):
         if kind == "cannot":
@@ -51,22 +59,27 @@ def measured(path):
         begin, end, seconds = (float(opt[key]) for key in ("from", "until", "interval"))
         ios = [sum(count[round(begin / seconds):round(end / seconds)]) / (end - begin)
                for count in intervals(path, names, seconds)]
-        cells[scenario, case] = [int(ppm) / 1e4 for ppm in opt["ideal"].split(",")], ios
+        if kind == "reader":
+            cells[scenario, case] = [int(opt["fair_us"]) / 1e3], ios, p99_ms(path, names[0])
+        else:
+            cells[scenario, case] = [int(ppm) / 1e4 for ppm in opt["ideal"].split(",")], ios, None
     return cells
 
 
-def judged(ideal, ios, free):
+def judged(ideal, ios, latency_ms, free):
     """The entry of one controller; `free`: I/Os per second of all groups under none, None if not measured."""
     total = sum(ios)
+    rate = {"iops": total, "throughput": 100 * total / free if free else None}
+    if latency_ms is not None:
+        return {"p99_ms": latency_ms, "error": latency_ms / ideal[0], **rate}
     shares = [100 * n / total if total else 0 for n in ios]
-    return {"shares": shares, "error": max(abs(got - want) for got, want in zip(shares, ideal)),
-            "iops": total, "throughput": 100 * total / free if free else None}
+    return {"shares": shares, "error": max(abs(got - want) for got, want in zip(shares, ideal)), **rate}
 
 
 def rows(part):
     """Rows of all cells that ioband's guest went through."""
     guests = {name: measured(part / name) for name in TITLES if (part / name / "spec").exists()}
-    for key, (ideal, _) in guests["ioband"].items():
+    for key, (ideal, _, latency_ms) in guests["ioband"].items():
         free = sum(guests["none"][key][1]) if "none" in guests else None
         entries = {}
         for name, cells in guests.items():
@@ -77,4 +90,5 @@ def rows(part):
                 entries[name] = {"failed": "cannot act"}
             else:
                 entries[name] = {"failed": failed.read_text().strip() if failed.exists() else "not measured"}
-        yield {"scenario": key[0], "case": key[1], "metric": "shares, %", "ideal": ideal, "controllers": entries}
+        yield {"scenario": key[0], "case": key[1], "metric": "shares, %" if latency_ms is None else "p99, ms",
+               "ideal": ideal, "controllers": entries}

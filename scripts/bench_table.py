@@ -49,10 +49,10 @@ def brief(rows):
 
 
 def entry(got):
-    """Shares and throughput under one controller."""
+    """Shares, or latency, and throughput under one controller."""
     if "failed" in got:
         return got["failed"]
-    text = "/".join(f"{share:.1f}" for share in got["shares"])
+    text = number(got["p99_ms"]) + " ms" if "p99_ms" in got else "/".join(f"{share:.1f}" for share in got["shares"])
     return text if got["throughput"] is None else f"{text} {got['throughput']:.1f}%"
 
 
@@ -67,7 +67,8 @@ def share_table(rows):
 
 def remarks(rows):
     """What is to be known about the table of shares."""
-    yield "Per controller: the groups' shares of all I/O in %, then the I/O of all in % of that without control."
+    yield ("Per controller: the groups' shares of all I/O in %, or the reader's 99th percentile; then the I/O of all in % "
+           "of that without control.")
     failed = [(name, r) for r in rows for name, got in r["controllers"].items() if "failed" in got]
     for name, r in failed:
         yield f"{TITLES[name]}: {r['controllers'][name]['failed']}: {r['scenario']}, {r['case']}."

@@ -42,6 +42,8 @@
 /* What passed counts for so long after the gate closed, and for so many latencies, at most. */
 #define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DRAIN_LATENCIES	50
+/* I/Os are submitted late if that takes such a part of what the device takes. */
+#define IOBAND_WORTH_LATE	2
 /* One in so many looks. */
 #define IOBAND_LOOK		16
 
@@ -222,7 +224,7 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	if (!ioband_worth_closed(&sh->worth, sh->depth.late, now))
+	if (!ioband_worth_closed(&sh->worth, IOBAND_WORTH_LATE * sh->lag > sh->latency, now))
 		return false;
 	ioband_open(dev, UINT_MAX, now);
 	return true;

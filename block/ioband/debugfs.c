@@ -121,7 +121,7 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 	struct ioband_sharer *sh = &dev->share;
 
 	guard(spinlock_irq)(&dev->lock);
-	seq_printf(sf, "depth=%llu %s leading=%u most=%u ahead=%u inflight=%u outstanding=%u passed=%u active=%u%s opened=%u costs=%u leases=%u gap_ns=%lld lag_ns=%lld stuck=%u\n",
+	seq_printf(sf, "depth=%llu %s leading=%u most=%u ahead=%u inflight=%u outstanding=%u passed=%u active=%u%s opened=%u costs=%u leases=%u gap_ns=%lld latency_ns=%lld lag_ns=%lld stuck=%u\n",
 		   (sh->depth.at_once + 512) >> 10, phases[sh->depth.phase],
 		   min(ioband_depth_now(sh), sh->depth.ceiling),
 		   min(sh->depth.most, sh->depth.ceiling), sh->ahead, sh->infl,
@@ -129,7 +129,7 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 		   ioband_is_aside(dev) ? " aside" : dev->solo ? " solo" : dev->open ? " open" :
 		   dev->leasing ? " leasing" : "",
 		   sh->nr_opened, sh->worth.nr_costs, dev->lease_nr,
-		   sh->gap, sh->lag, sh->stuck);
+		   sh->gap, sh->latency, sh->lag, sh->stuck);
 	for (int size = 0; size < 2 * IOBAND_WINDOW_SIZES; size++) {
 		u32 bytes = sh->bytes[size] >> 8;
 		bool write = size >= IOBAND_WINDOW_SIZES;

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How held bios leave: a timer set to the exact time of the next one, work that
- * picks who goes, and work near the CPUs of the submitters that submits them.
+ * When held bios leave: a timer set to the exact time of the next one, and work that picks
+ * who goes, which submit.c submits.
  *
- * Picking and submitting are apart because submission may wait for the device,
- * and picking must go on for the others; reads and writes are, because what makes
- * writes wait is nothing to a read.  No CPU is meant in particular: the timer and the
- * work stay off those that are isolated, and a task that keeps its CPU for itself keeps
- * nobody else's bios.
+ * Picking and submitting are apart because submission may wait for the device, and picking
+ * must go on for the others.  No CPU is meant in particular: the timer and the work stay
+ * off those that are isolated.
  */
 #include <linux/blkdev.h>
-#include <linux/cpumask.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <trace/events/ioband.h>
 
 #include "ioband.h"
 
@@ -28,9 +23,6 @@
 #define IOBAND_SLACK_NS		(5 * NSEC_PER_USEC)
 #define IOBAND_GROUP_SLACK_NS	(50 * NSEC_PER_USEC)
 #define IOBAND_GROUP		4
-/* CPUs whose bios one work item submits. */
-#define IOBAND_OUT_CPUS		8
-
 /* What picks never sleeps, and must not wait for what submits: all devices share it. */
 static struct workqueue_struct *ioband_pick_wq;
 
@@ -73,112 +65,6 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 
 	queue_work(ioband_pick_wq, &dev->work);
 	return HRTIMER_NORESTART;
-}
-
-static struct ioband_out *ioband_out_of(struct ioband_dev *dev, unsigned int cpu, int rw)
-{
-	return &dev->out[cpu / IOBAND_OUT_CPUS * 2 + rw];
-}
-
-static unsigned int ioband_nr_outs(void)
-{
-	return DIV_ROUND_UP(nr_cpu_ids, IOBAND_OUT_CPUS) * 2;
-}
-
-/**
- * ioband_send_from - have a bio submitted near a CPU
- * @dev:	the device
- * @bio:	a bio that may go
- * @cpu:	the one that it came from
- *
- * Context: dev->lock held.
- */
-void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
-{
-	/* what has waited for its share goes in the order in which it was let go */
-	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
-	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
-
-	lockdep_assert_held(&dev->lock);
-	out->carried += ioband_is_carried(bio) && !ioband_carry_passed(bio->bi_iocost_cost);
-	bio_list_add(&out->bios, bio);
-	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
-		      &out->work);
-}
-
-/**
- * ioband_send - have a bio that was held by its caps submitted
- * @dev:	the device
- * @bio:	a bio that has paid, stamped
- * @now:	ns
- * @due:	when it was due, ns
- *
- * Context: dev->lock held.
- */
-void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
-{
-	unsigned int cpu = ioband_cpu(bio);
-
-	if (ioband_is_ticket(bio)) {
-		ioband_ticket_done(bio);
-		return;
-	}
-	trace_ioband_release(bio, now, now - due);
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
-	ioband_unstamp(bio);
-	ioband_send_from(dev, bio, cpu);
-}
-
-static void ioband_submit_one(struct bio *bio)
-{
-	/* splits and lower devices are to see whose work this is */
-	kthread_associate_blkcg(bio_blkcg_css(bio));
-	if (!static_branch_unlikely(&ioband_share_key) || !ioband_share(bio))
-		submit_bio_noacct_nocheck(bio, false);
-	kthread_associate_blkcg(NULL);
-}
-
-static void ioband_submit(struct ioband_dev *dev, struct bio *bio)
-{
-	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
-
-	do {
-		/*
-		 * It is from here on that the device has it.  But one that takes one I/O at a time
-		 * has been idle since the last.
-		 */
-		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
-		    READ_ONCE(dev->share.depth.tags) > 1)
-			bio->issue_time_ns = ktime_get_ns();
-		ioband_submit_one(bio);
-		bio = lane ? ioband_lane_next(dev, lane) : NULL;
-		cond_resched();
-	} while (bio);
-}
-
-static void ioband_out_workfn(struct work_struct *work)
-{
-	struct ioband_out *out = container_of(work, struct ioband_out, work);
-	struct bio_list bios = BIO_EMPTY_LIST;
-	struct blk_plug plug;
-	struct bio *bio;
-	bool plugged;
-
-	scoped_guard(spinlock_irqsave, &out->dev->lock) {
-		bio_list_merge_init(&bios, &out->bios);
-		ioband_observe_sent(out->dev, bios.head, out->carried);
-		out->carried = 0;
-	}
-
-	/* with a tag, in a plug, an I/O would leave the device idle */
-	plugged = bios.head && (!ioband_is_carried(bios.head) ||
-				READ_ONCE(out->dev->q->elevator));
-	if (plugged)
-		blk_start_plug(&plug);
-	while ((bio = bio_list_pop(&bios)))
-		ioband_submit(out->dev, bio);
-	if (plugged)
-		blk_finish_plug(&plug);
 }
 
 /* Those whose time has come may go, or make others go. */
@@ -316,23 +202,6 @@ void ioband_let_go(struct gendisk *disk)
 	/* what is on its way gets there, unless the driver waits for us to end it */
 	if (!test_bit(GD_DEAD, &disk->state))
 		flush_workqueue(dev->wq);
-}
-
-static bool ioband_outs_init(struct ioband_dev *dev)
-{
-	dev->out = kvcalloc(ioband_nr_outs(), sizeof(*dev->out), GFP_KERNEL);
-	if (!dev->out)
-		return false;
-	for (unsigned int i = 0; i < ioband_nr_outs(); i++) {
-		dev->out[i].dev = dev;
-		bio_list_init(&dev->out[i].bios);
-		INIT_WORK(&dev->out[i].work, ioband_out_workfn);
-	}
-	/* the device idles until it runs */
-	dev->wq = alloc_workqueue("ioband/%s",
-				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0,
-				  dev->disk->disk_name);
-	return dev->wq;
 }
 
 /**

@@ -395,13 +395,17 @@ struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
 
 /* dispatch.c */
 void ioband_kick(struct ioband_dev *dev, s64 now);
-void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
-void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
 int ioband_dispatch_init(void);
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
 void ioband_dev_get(struct ioband_dev *dev);
 void ioband_dev_put(struct ioband_dev *dev);
+
+/* submit.c */
+void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
+void ioband_submit(struct ioband_dev *dev, struct bio *bio);
+bool ioband_outs_init(struct ioband_dev *dev);
 
 /* rule.c */
 struct ioband_rule *ioband_rule_alloc(void);

@@ -36,28 +36,18 @@ u32 ioband_bio_length(const struct bio *bio)
 }
 
 /**
- * ioband_bio_size - the class of a bio, by direction and length
- * @bio:	the bio
- *
- * Return: see ioband_window_class().
- */
-unsigned int ioband_bio_size(const struct bio *bio)
-{
-	return ioband_window_class(bio_data_dir(bio), ioband_bio_length(bio));
-}
-
-/**
- * ioband_observe_size - a bio is given to the device
+ * ioband_observe_size - an I/O is given to the device
  * @sh:		the device
- * @bio:	the bio: when it comes back it has forgotten its length
+ * @size:	its class, see ioband_window_class()
+ * @bytes:	its length: when it comes back it has forgotten that
  *
  * Context: dev->lock held.
  */
-void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio)
+void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes)
 {
-	u64 *average = &sh->bytes[ioband_bio_size(bio)], bytes = (u64)ioband_bio_length(bio) << 8;
+	u64 *average = &sh->bytes[size];
 
-	*average = *average ? *average + (s64)(bytes - *average) / 16 : bytes;
+	*average = *average ? *average + (s64)(((u64)bytes << 8) - *average) / 16 : (u64)bytes << 8;
 }
 
 /* Is what completes meanwhile what the device can do? */

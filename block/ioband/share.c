@@ -21,8 +21,6 @@
 /* Device time that is owed at most for bios that had to pass; how long tasks wait for more. */
 #define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
 #define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
-/* One in so many bios of a group is writeback, if others of it wait as well. */
-#define IOBAND_WRITEBACK_TURN	8
 
 /**
  * ioband_bio_cost - what a bio takes of a device
@@ -37,60 +35,9 @@ u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 	return ioband_cost_of(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
 }
 
-/* Which fifo's turn is it?  One of them has something. */
-static bool ioband_background_next(const struct ioband_share *g)
-{
-	if (bio_list_empty(&g->fifo[false]))
-		return true;
-	return !bio_list_empty(&g->fifo[true]) && g->turn % IOBAND_WRITEBACK_TURN == 0;
-}
-
 static struct bio *ioband_peek(struct ioband_grp *grp)
 {
-	return bio_list_peek(&grp->share.fifo[ioband_background_next(&grp->share)]);
-}
-
-static struct bio *ioband_pop(struct ioband_share *g)
-{
-	struct bio *bio = bio_list_pop(&g->fifo[ioband_background_next(g)]);
-
-	g->turn++;
-	return bio;
-}
-
-/* A bio of a group that is in no fifo is given to the device. */
-static void ioband_give(struct ioband_grp *grp, struct bio *bio, bool turn, s64 now)
-{
-	struct ioband_sharer *sh = &grp->dev->share;
-	u64 cost = ioband_bio_cost(sh, bio), charged;
-
-	charged = ioband_cost_charged(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
-	ioband_lease_suits(sh, bio, cost, charged, now);
-	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
-	if (!sh->infl) {
-		sh->idle_ns += now - sh->idle_since;
-		ioband_worth_idle(&sh->worth, now - sh->idle_since);
-		sh->last = now;
-	}
-	sh->infl++;
-	grp->share.infl++;
-	ioband_gave(grp, now);
-	ioband_used(grp, cost, now);
-	ioband_charge_io(grp, charged, turn);
-	if (!ioband_has_waiting(&grp->share))
-		ioband_all_sent(grp);
-}
-
-/* The bio is in flight from here on, I7.  It will have forgotten its size. */
-static void ioband_carry(struct ioband_grp *grp, struct bio *bio, s64 now)
-{
-	unsigned int size = ioband_bio_size(bio);
-
-	BUILD_BUG_ON(2 * IOBAND_WINDOW_SIZES + IOBAND_CARRY_PASSED > IOBAND_CARRY_MASK);
-	blkg_get(pd_to_blkg(&grp->pd));
-	ioband_observe_size(&grp->dev->share, bio);
-	bio->issue_time_ns = now;
-	bio->bi_iocost_cost = (uintptr_t)grp | ioband_carry_of(size % IOBAND_WINDOW_SIZES);
+	return bio_list_peek(ioband_next_fifo(&grp->share));
 }
 
 /* Free places, besides what had to pass and what is stuck; less than 0 if too many are taken. */
@@ -158,34 +105,6 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 	return true;
 }
 
-/*
- * A group's next bio is given to the device.  Returns true if it is that which the caller
- * submits; else it is sent.
- */
-static bool ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp, struct bio *own,
-			     s64 now)
-{
-	struct bio *bio = ioband_pop(&grp->share);
-	unsigned int cpu = ioband_cpu(bio);
-
-	if (bio != own) {
-		grp->share.waited_ns += now - ioband_arrival(bio);
-		grp->share.nr_waited++;
-	}
-	/* a lease is of a group that stays, I14 */
-	if (dev->leasing && !grp->offline) {
-		ioband_lease_give(grp, bio, bio == own, now);
-	} else {
-		/* one that is stuck goes by time, and its tag says nothing of that of others */
-		ioband_give(grp, bio, grp->share.own.where != IOBAND_STUCK, now);
-		ioband_carry(grp, bio, now);
-		dev->share.on_way += bio != own && ioband_has_way(dev);
-	}
-	if (bio != own)
-		ioband_send_from(dev, bio, cpu);
-	return bio == own;
-}
-
 /* Whose bio may go now?  NULL if nobody's. */
 static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
 {
@@ -213,24 +132,23 @@ static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
  */
 bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 {
-	unsigned int quantum = IOBAND_SHARE_QUANTUM;
+	struct ioband_round round = { .own = own, .quantum = IOBAND_SHARE_QUANTUM };
 	struct ioband_sharer *sh = &dev->share;
-	bool own_goes = false;
 	struct ioband_grp *grp;
 
 	lockdep_assert_held(&dev->lock);
 	ioband_lease_look(dev, now);
 	ioband_expire_awaited(dev, now);
-	while (quantum-- && (grp = ioband_next_grp(dev, now)))
-		own_goes |= ioband_send_next(dev, grp, own, now);
+	while (round.quantum > 0 && (grp = ioband_next_grp(dev, now)))
+		ioband_send_next(dev, grp, &round, now);
 	if (ioband_first_grp(sh)) {
 		sh->waited = now;
 		ioband_lease_wait(dev, now);
 	}
 	/* there may be more that may go */
-	if (quantum == UINT_MAX)
+	if (round.quantum <= 0)
 		ioband_time(dev, &sh->timer, now);
-	return own_goes;
+	return round.own_goes;
 }
 
 /**
@@ -261,8 +179,7 @@ static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 
 	if (grp->share.own.where != IOBAND_STUCK)
 		sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
-	ioband_give(grp, bio, false, now);
-	ioband_carry(grp, bio, now);
+	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
 		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));
 	if (!owed_ns)
@@ -396,7 +313,7 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 	ioband_unstick_all(sh, now);
 	while ((grp = ioband_first_grp(sh))) {
 		for (; *budget && ioband_has_waiting(&grp->share); (*budget)--) {
-			bio_list_add(bios, ioband_pop(&grp->share));
+			bio_list_add(bios, bio_list_pop(ioband_next_fifo(&grp->share)));
 			sh->outstanding--;
 		}
 		if (ioband_has_waiting(&grp->share))

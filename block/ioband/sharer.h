@@ -7,9 +7,9 @@
  *
  * A bio that its caps let go travels bypass.c, and share.c unless it passes there, or bfq.c says
  * that the I/O scheduler shares the disk; lease.c knows which bios of a fast disk need not go one
- * by one, tree.c who is first, and who leads whom, await.c whom others wait for, and hang.c who
- * hangs; observe.c sees it back.  weight.c has the weights.  The arithmetic is in share.h, cost.h,
- * depth.h, window.h and worth.h.
+ * by one, give.c which ones go as one, tree.c who is first, and who leads whom, await.c whom
+ * others wait for, and hang.c who hangs; observe.c sees it back.  weight.c has the weights.  The
+ * arithmetic is in share.h, cost.h, depth.h, window.h and worth.h.
  *
  * Invariants, all under dev->lock:
  *
@@ -274,6 +274,19 @@ struct ioband_grp *ioband_behind(const struct ioband_node *n);
 bool ioband_leads(const struct ioband_grp *grp, s64 by_ns);
 s64 ioband_lead_ns(const struct ioband_grp *grp);
 
+/* give.c: what is done while dev->lock is held once */
+struct ioband_round {
+	struct bio	*own;		/* which the caller submits, or NULL */
+	bool		own_goes;
+	int		quantum;	/* bios that may go */
+};
+
+struct bio_list *ioband_next_fifo(struct ioband_share *g);
+void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, s64 now);
+void ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp,
+		      struct ioband_round *round, s64 now);
+bool ioband_is_joined(const struct bio *bio, sector_t sector);
+
 /* share.c */
 bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio);
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
@@ -296,8 +309,7 @@ bool ioband_watch(struct ioband_dev *dev, s64 now);
 
 /* observe.c */
 u32 ioband_bio_length(const struct bio *bio);
-unsigned int ioband_bio_size(const struct bio *bio);
-void ioband_observe_size(struct ioband_sharer *sh, const struct bio *bio);
+void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes);
 void ioband_observe_elevator(struct ioband_dev *dev);
 void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int nr);
 void ioband_share_return(struct bio *bio);

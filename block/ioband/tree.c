@@ -111,8 +111,9 @@ void ioband_node_weigh(struct ioband_node *n, u32 weight)
 /* How long does it take until the siblings of a node have had as much as that? */
 static s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 {
-	return min_t(u64, mul_u64_u64_div_u64(tag >> 8, n->above->active_sum, IOBAND_WEIGHT_UNIT),
-		     S64_MAX);
+	u64 sum = n->above->active_sum, most = div64_u64(U64_MAX, max(sum, 1ULL));
+
+	return div_u64(min(tag >> 8, most) * sum, IOBAND_WEIGHT_UNIT);
 }
 
 /**

@@ -53,7 +53,7 @@ struct ioband_worth {
 	u64			done;		/* device time of I/Os, ns << 8 */
 	unsigned int		nr;		/* I/Os */
 	s64			idle_ns;	/* nothing was to be done */
-	u64			rate;		/* while it was closed: done per second */
+	u64			rate;		/* see ioband_worth_rate(): while it was closed */
 	unsigned int		worse;		/* trials in a row that were far better */
 	s64			until_ns;	/* no trial before, or it stays open until then */
 	s64			stay_ns;	/* open: for so long the next time */
@@ -111,9 +111,10 @@ static inline void ioband_worth_idle(struct ioband_worth *w, s64 ns)
 		w->idle_ns += ns;
 }
 
+/* What was done in a time; only compared.  The time may be almost none. */
 static inline u64 ioband_worth_rate(const struct ioband_worth *w, s64 ns)
 {
-	return mul_u64_u64_div_u64(w->done, NSEC_PER_SEC, max(ns, 1LL));
+	return div64_u64(min(w->done, U64_MAX >> 10) << 10, (max(ns, 0LL) >> 10) + 1);
 }
 
 /**
@@ -148,7 +149,7 @@ static inline bool ioband_worth_closed(struct ioband_worth *w, bool late, s64 no
 static inline void ioband_worth_judge(struct ioband_worth *w, s64 now)
 {
 	bool better = w->nr >= IOBAND_WORTH_IOS &&
-		      2 * ioband_worth_rate(w, now - w->from_ns) > 3 * w->rate;
+		      ioband_worth_rate(w, now - w->from_ns) > w->rate + w->rate / 2;
 
 	w->trial = false;
 	if (!better) {

@@ -98,7 +98,31 @@ static void worth_of_bursts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
 }
 
+/* No number that may come here is too large, nor any time too short. */
+static void worth_extremes(struct kunit *test)
+{
+	struct ioband_worth w;
+
+	ioband_worth_init(&w);
+	ioband_worth_closed(&w, true, MS);
+	ioband_worth_done(&w, 1000, U64_MAX / 2);
+	ioband_worth_idle(&w, 250 * MS);
+	KUNIT_EXPECT_TRUE(test, ioband_worth_closed(&w, true, 251 * MS));
+	ioband_worth_done(&w, 1000, U64_MAX / 2);
+	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, 276 * MS));
+	ioband_worth_again(&w);
+
+	ioband_worth_init(&w);
+	ioband_worth_closed(&w, true, MS);
+	ioband_worth_done(&w, 1000, 1);
+	ioband_worth_idle(&w, S64_MAX / 2);
+	KUNIT_EXPECT_TRUE(test, ioband_worth_closed(&w, true, 251 * MS));
+	KUNIT_EXPECT_TRUE(test, ioband_worth_open(&w, 251 * MS));
+	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, S64_MAX / 2));
+}
+
 static struct kunit_case worth_cases[] = {
+	KUNIT_CASE(worth_extremes),
 	KUNIT_CASE(worth_costs),
 	KUNIT_CASE(worth_pays),
 	KUNIT_CASE(worth_of_no_interest),

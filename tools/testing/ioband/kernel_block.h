@@ -55,6 +55,10 @@ struct request_queue {
 };
 
 #define blk_queue_disable_wbt(q)	false
+/* nothing here follows anything on the disk */
+#define blk_queue_nomerges(q)		true
+#define queue_max_bytes(q)		0U
+#define queue_max_segments(q)		0U
 #define blk_queue_rot(q)		((q)->rot)
 #define queue_is_mq(q)			((q)->tag_set)
 #define blk_mq_is_shared_tags(flags)	((flags) & 1)
@@ -69,6 +73,8 @@ struct bio {
 		u32		bi_size;
 		sector_t	bi_sector;
 	} bi_iter;
+	u16			bi_vcnt;
+	u16			bi_ioprio;
 	struct blkcg_gq		*bi_blkg;
 	u64			issue_time_ns;
 	u64			bi_iocost_cost;
@@ -88,6 +94,8 @@ struct bio_list {
 
 #define bio_op(bio)		((bio)->bi_opf & REQ_OP_MASK)
 #define op_is_write(op)		((op) & 1)
+#define REQ_NOMERGE_FLAGS	REQ_PREFLUSH
+#define bio_end_sector(bio)	((bio)->bi_iter.bi_sector + ((bio)->bi_iter.bi_size >> 9))
 #define op_is_sync(opf)		(bio_op_is_read(opf) || ((opf) & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH)))
 #define bio_op_is_read(opf)	(((opf) & REQ_OP_MASK) == REQ_OP_READ)
 #define bio_data_dir(bio)	(op_is_write(bio_op(bio)) ? WRITE : READ)
@@ -123,6 +131,8 @@ static inline void bio_list_add_head(struct bio_list *list, struct bio *bio)
 	if (!list->tail)
 		list->tail = bio;
 }
+
+#define BIO_EMPTY_LIST		((struct bio_list){ })
 
 static inline struct bio *bio_list_peek(struct bio_list *list)
 {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Work near the CPUs of their submitters that submits bios which were held.  For some CPUs
+ * together, so that a task that keeps its CPU for itself keeps nobody else's bios; reads apart
+ * from writes, because what makes writes wait is nothing to a read.
+ */
+#include <linux/blkdev.h>
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <trace/events/ioband.h>
+
+#include "ioband.h"
+
+/* CPUs whose bios one work item submits. */
+#define IOBAND_OUT_CPUS		8
+
+static struct ioband_out *ioband_out_of(struct ioband_dev *dev, unsigned int cpu, int rw)
+{
+	return &dev->out[cpu / IOBAND_OUT_CPUS * 2 + rw];
+}
+
+static unsigned int ioband_nr_outs(void)
+{
+	return DIV_ROUND_UP(nr_cpu_ids, IOBAND_OUT_CPUS) * 2;
+}
+
+/**
+ * ioband_send_from - have a bio submitted near a CPU
+ * @dev:	the device
+ * @bio:	a bio that may go
+ * @cpu:	the one that it came from
+ *
+ * Context: dev->lock held.
+ */
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
+{
+	/* what has waited for its share goes in the order in which it was let go */
+	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
+	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
+
+	lockdep_assert_held(&dev->lock);
+	out->carried += ioband_is_carried(bio) && !ioband_carry_passed(bio->bi_iocost_cost);
+	bio_list_add(&out->bios, bio);
+	queue_work_on(cpu_online(cpu) ? cpu : WORK_CPU_UNBOUND, dev->wq,
+		      &out->work);
+}
+
+/**
+ * ioband_send - have a bio that was held by its caps submitted
+ * @dev:	the device
+ * @bio:	a bio that has paid, stamped
+ * @now:	ns
+ * @due:	when it was due, ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
+{
+	unsigned int cpu = ioband_cpu(bio);
+
+	if (ioband_is_ticket(bio)) {
+		ioband_ticket_done(bio);
+		return;
+	}
+	trace_ioband_release(bio, now, now - due);
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
+	ioband_unstamp(bio);
+	ioband_send_from(dev, bio, cpu);
+}
+
+static void ioband_submit_one(struct bio *bio)
+{
+	/* splits and lower devices are to see whose work this is */
+	kthread_associate_blkcg(bio_blkcg_css(bio));
+	if (!static_branch_unlikely(&ioband_share_key) || !ioband_share(bio))
+		submit_bio_noacct_nocheck(bio, false);
+	kthread_associate_blkcg(NULL);
+}
+
+/**
+ * ioband_submit - submit a bio that was held, and those that follow it in its lane
+ * @dev:	the device
+ * @bio:	the bio
+ *
+ * Context: may sleep, as submit_bio().
+ */
+void ioband_submit(struct ioband_dev *dev, struct bio *bio)
+{
+	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
+
+	do {
+		/*
+		 * It is from here on that the device has it.  But one that takes one I/O at a time
+		 * has been idle since the last.
+		 */
+		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
+		    READ_ONCE(dev->share.depth.tags) > 1)
+			bio->issue_time_ns = ktime_get_ns();
+		ioband_submit_one(bio);
+		bio = lane ? ioband_lane_next(dev, lane) : NULL;
+		cond_resched();
+	} while (bio);
+}
+
+/* With a bio goes what was joined to it, in a plug, so that they are merged. */
+static void ioband_submit_run(struct ioband_dev *dev, struct bio *bio, struct bio_list *bios)
+{
+	sector_t sector = bio_end_sector(bio);
+	struct blk_plug plug;
+
+	if (!ioband_is_joined(bio_list_peek(bios), sector)) {
+		ioband_submit(dev, bio);
+		return;
+	}
+	blk_start_plug(&plug);
+	ioband_submit(dev, bio);
+	while (ioband_is_joined(bio = bio_list_peek(bios), sector)) {
+		sector = bio_end_sector(bio);
+		ioband_submit(dev, bio_list_pop(bios));
+	}
+	blk_finish_plug(&plug);
+}
+
+static void ioband_out_workfn(struct work_struct *work)
+{
+	struct ioband_out *out = container_of(work, struct ioband_out, work);
+	struct bio_list bios = BIO_EMPTY_LIST;
+	struct blk_plug plug;
+	struct bio *bio;
+	bool plugged;
+
+	scoped_guard(spinlock_irqsave, &out->dev->lock) {
+		bio_list_merge_init(&bios, &out->bios);
+		ioband_observe_sent(out->dev, bios.head, out->carried);
+		out->carried = 0;
+	}
+
+	/* with a tag, in a plug, an I/O would leave the device idle */
+	plugged = bios.head && (!ioband_is_carried(bios.head) ||
+				READ_ONCE(out->dev->q->elevator));
+	if (plugged)
+		blk_start_plug(&plug);
+	while ((bio = bio_list_pop(&bios)))
+		ioband_submit_run(out->dev, bio, &bios);
+	if (plugged)
+		blk_finish_plug(&plug);
+}
+
+/**
+ * ioband_outs_init - what a device needs to submit what was held
+ * @dev:	the device
+ *
+ * Context: may sleep.
+ * Return: false if there is no memory.
+ */
+bool ioband_outs_init(struct ioband_dev *dev)
+{
+	dev->out = kvcalloc(ioband_nr_outs(), sizeof(*dev->out), GFP_KERNEL);
+	if (!dev->out)
+		return false;
+	for (unsigned int i = 0; i < ioband_nr_outs(); i++) {
+		dev->out[i].dev = dev;
+		bio_list_init(&dev->out[i].bios);
+		INIT_WORK(&dev->out[i].work, ioband_out_workfn);
+	}
+	/* the device idles until it runs */
+	dev->wq = alloc_workqueue("ioband/%s",
+				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0,
+				  dev->disk->disk_name);
+	return dev->wq;
+}

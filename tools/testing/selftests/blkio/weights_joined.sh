@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# A disk without a file system is written back in bios of 4 KiB, which become requests of far more: also those that
+# wait for their share, so that a writer beside a reader has all that the reader leaves.
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_share.sh"
+
+# written: requests and sectors that DEV has written
+written() { awk '{ print $5, $7 }' "/sys/block/${DEV##*/}/stat"; }
+
+# writes_beside WRITER READER: seconds 3 to 8 of a writer's 8, in a group, and of a reader's in another one, if named;
+# sets BPS, REQUEST and READS a second
+writes_beside() {
+	local before after
+	start_soon
+	load "$1" w -f "$DEV" -b -o w -s 64k -t 8 -O 0 -L 3000M
+	[ -z "${2:-}" ] || load "$2" r -f "$DEV" -s 4k -p rand -t 8 -i 1 -O 3000M -L 1000M
+	until_ns $((START + 3000000000))
+	read -r -a before < <(written)
+	until_ns $((START + 8000000000))
+	read -r -a after < <(written)
+	wait_loads
+	BPS=$(((after[1] - before[1]) * 512 / 5))
+	REQUEST=$(((after[1] - before[1]) * 512 / (after[0] - before[0])))
+	READS=0
+	[ -z "${2:-}" ] || READS=$(sed 's/.*"intervals": \[//; s/\].*//; s/,//g' "$TMP/r.json" | awk '{ printf "%d", ($4 + $5 + $6 + $7 + $8) / 5 }')
+	echo "# $BPS B/s in requests of $REQUEST, $READS reads a second"
+	sync
+}
+
+# wbytes GROUP: bytes that it has written to DEV
+wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
+
+mount_cgroup v2
+group a b
+plan 10
+# eight at a time
+null_dev joined completion_nsec=5000000 hw_queue_depth=8 size=6000
+writes_beside a
+free=$BPS request=$REQUEST
+check "without weights: requests of 64 KiB or more" test "$request" -ge 65536
+NAMES=(a b)
+weights 100 300
+know "$DEV"
+writes_beside a b
+check "beside a reader: requests as large" in_range "$REQUEST" $((request * 9 / 10)) $((request * 11 / 10))
+check "beside a reader: all that it leaves" test "$BPS" -ge $((free * 7 * 95 / 800))
+check "the reader has what one I/O after the other gets" in_range "$READS" 190 200
+# as many 4 KiB as there are I/Os
+echo 2 >"/sys/block/${DEV##*/}/queue/nomerges"
+writes_beside a b
+check "nothing is joined where nothing is merged" equal "$REQUEST" 4096
+check "nor does it take more than its share then" in_range "$READS" 190 200
+echo 0 >"/sys/block/${DEV##*/}/queue/nomerges"
+null_off joined
+
+# both wait, and one leads
+null_dev shared completion_nsec=1000000 hw_queue_depth=4 size=1000
+know "$DEV"
+DEPTHS=(8 8)
+start_soon
+for ((i = 0; i < 2; i++)); do
+	load "${NAMES[i]}" "${NAMES[i]}" -f "$DEV" -b -o w -s 64k -t 6 -O $((i * 400))M -L 400M -i 1
+done
+until_ns $((START + 2000000000))
+from_a=$(wbytes a) from_b=$(wbytes b)
+until_ns $((START + 6000000000))
+got_a=$(($(wbytes a) - from_a)) got_b=$(($(wbytes b) - from_b))
+wait_loads
+echo "# $got_a, $got_b bytes"
+check "two writers at 100:300: shares of bytes" in_range $((got_a * 1000 / (got_a + got_b))) 240 260
+null_off shared
+
+# what was written is what is there
+null_dev kept completion_nsec=500000 hw_queue_depth=2 size=64 memory_backed=1
+know "$DEV"
+head -c $((24 * 1048576)) /dev/urandom >"$TMP/data"
+start_soon
+load b r -f "$DEV" -s 4k -p rand -d 4 -t 6 -O 56M -L 8M
+in_group a dd if="$TMP/data" of="$DEV" bs=64k conv=notrunc,fsync status=none
+in_group a dd if="$TMP/data" of="$DEV" bs=4k seek=7000 conv=notrunc,fsync status=none
+wait_loads
+echo 3 >/proc/sys/vm/drop_caches
+check "24 MiB in blocks of 64 KiB are right" cmp -s -n $((24 * 1048576)) "$TMP/data" "$DEV"
+check "and of 4 KiB" cmp -s -i "0:$((7000 * 4096))" -n $((24 * 1048576)) "$TMP/data" "$DEV"
+check "in the end nothing is left" grep -q 'inflight=0 outstanding=0 passed=0 ' "/sys/kernel/debug/block/${DEV##*/}/ioband/share"
