@@ -38,7 +38,7 @@
 #define IOBAND_LEASE_ALWAYS_NS	NSEC_PER_SEC
 /* ... once so many windows and blocks have ended since the last ones ... */
 #define IOBAND_LEASE_WINDOWS	4
-#define IOBAND_LEASE_BLOCKS	4
+#define IOBAND_LEASE_BLOCKS	1
 /* ... and end after so many times what that took, but not sooner nor later than this. */
 #define IOBAND_LEASE_EXACTS	8
 #define IOBAND_LEASE_END_NS	(100LL * NSEC_PER_MSEC)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What share.h, cost.h and depth.h promise: exact parts, costs that are learned, and a depth that
- * is found on model devices.
+ * What share.h and depth.h promise: exact parts, and a depth that is found on model devices.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -62,122 +61,6 @@ static void window_classes(struct kunit *test)
 				    ioband_window_class(false, table[i].bytes), "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, table[i].class + IOBAND_WINDOW_SIZES,
 				    ioband_window_class(true, table[i].bytes), "row %d", i);
-	}
-}
-
-/* What an I/O takes of a device that costs are learned from. */
-struct price {
-	s64 ios[2];		/* ns for a read, for a write */
-	s64 bytes;		/* ns for 64 KiB */
-};
-
-/* So many I/Os of two lengths, each after what it takes, in an order that is none. */
-static void pay(struct ioband_cost *c, const struct price *price, const u32 bytes[2], int ios)
-{
-	struct rnd_state rnd;
-	s64 now = SEC;
-
-	prandom_seed_state(&rnd, 3);
-	for (int i = 0; i < ios; i++) {
-		bool second = prandom_u32_state(&rnd) % 3 == 0;
-		bool write = prandom_u32_state(&rnd) % 4 == 0;
-
-		now += price->ios[write] + ((price->bytes * bytes[second]) >> 16);
-		ioband_cost_done(c, write, bytes[second], 0, now, 0, true);
-	}
-}
-
-static void cost_is_near(struct kunit *test, const struct ioband_cost *c, bool write, u32 bytes,
-			 s64 ns, int row)
-{
-	u64 cost = ioband_cost_of(c, write, bytes) >> 8;
-
-	KUNIT_EXPECT_GE_MSG(test, cost, div_s64(ns * 95, 100), "row %d", row);
-	KUNIT_EXPECT_LE_MSG(test, cost, div_s64(ns * 105, 100), "row %d", row);
-}
-
-/* By length where the device is a link, by number where it is servers; by direction. */
-static void cost_learns(struct kunit *test)
-{
-	static const struct price table[] = {
-		{ { 100 * US, 100 * US }, 0 },
-		{ { US, US }, 65 * US },
-		{ { 20 * US, 20 * US }, 130 * US },
-		{ { 10 * US, 90 * US }, 0 },
-		{ { 2 * US, 40 * US }, 30 * US },
-	};
-	static const u32 bytes[] = { SZ_4K, SZ_256K };
-
-	for (int i = 0; i < ARRAY_SIZE(table); i++) {
-		struct ioband_cost c;
-
-		ioband_cost_init(&c);
-		pay(&c, &table[i], bytes, 20000);
-		for (int k = 0; k < 2; k++)
-			for (int write = 0; write < 2; write++)
-				cost_is_near(test, &c, write, bytes[k], table[i].ios[write] +
-					     ((table[i].bytes * bytes[k]) >> 16), i);
-	}
-}
-
-/* A device that stands still for long does not make I/Os dear, nor do odd times. */
-static void cost_forgets(struct kunit *test)
-{
-	static const struct price price = { { 100 * US, 100 * US }, 0 };
-	static const u32 bytes[] = { SZ_4K, SZ_64K };
-	struct ioband_cost c;
-
-	ioband_cost_init(&c);
-	pay(&c, &price, bytes, 5000);
-	ioband_cost_done(&c, false, SZ_4K, 0, 10000 * SEC, 0, true);
-	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
-	ioband_cost_done(&c, false, SZ_4K, 0, -SEC, 0, true);
-	for (int i = 0; i < IOBAND_BLOCK; i++)
-		ioband_cost_done(&c, true, U32_MAX, 0, i % 2 ? S64_MAX : 1, 0, true);
-	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K) >> 8, 20 * 100 * US);
-	pay(&c, &price, bytes, 20000);
-	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
-	cost_is_near(test, &c, false, SZ_64K, 100 * US, 1);
-}
-
-/* I/Os of 512 bytes, and then of 4 MiB and more: no number overflows. */
-static void cost_of_other_lengths(struct kunit *test)
-{
-	static const struct price price = { { US, US }, 16 * US };
-	static const u32 first[] = { SZ_512, SZ_512 };
-	static const u32 then[] = { SZ_4M, SZ_64M };
-	struct ioband_cost c;
-
-	ioband_cost_init(&c);
-	pay(&c, &price, first, 20000);
-	pay(&c, &price, then, 20000);
-	for (int i = 0; i < IOBAND_COSTS; i++)
-		for (int k = 0; k < IOBAND_COSTS; k++)
-			KUNIT_EXPECT_EQ(test, c.cov[i][k], c.cov[k][i]);
-	cost_is_near(test, &c, false, SZ_4M, 1025 * US, 0);
-	cost_is_near(test, &c, true, SZ_4M, 1025 * US, 1);
-}
-
-/* Never nothing, never so much that tags could not be compared. */
-static void cost_stays_in_range(struct kunit *test)
-{
-	struct ioband_cost c;
-	struct rnd_state rnd;
-	s64 now = 0;
-
-	prandom_seed_state(&rnd, 4);
-	ioband_cost_init(&c);
-	for (int i = 0; i < 200000; i++) {
-		u64 cost;
-
-		now += (s64)prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
-		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), 0, now, 0,
-				 true);
-		cost = ioband_cost_of(&c, i % 2, prandom_u32_state(&rnd));
-		if (!cost || cost > IOBAND_COST_MAX << 8) {
-			KUNIT_FAIL(test, "cost %llu after %d", cost, i);
-			return;
-		}
 	}
 }
 
@@ -367,10 +250,6 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(share_inverse),
 	KUNIT_CASE(share_charge),
 	KUNIT_CASE(window_classes),
-	KUNIT_CASE(cost_learns),
-	KUNIT_CASE(cost_forgets),
-	KUNIT_CASE(cost_of_other_lengths),
-	KUNIT_CASE(cost_stays_in_range),
 	KUNIT_CASE(share_used),
 	KUNIT_CASE(share_tags_wrap),
 	KUNIT_CASE(window_bursts),

@@ -124,12 +124,15 @@ void ioband_time(struct ioband_dev *d, struct ioband_ent *ent, s64 when)
 	ent->state = IOBAND_TIMED;
 }
 
-/* The timer's work: as dispatch.c has it. */
+/* The timer's work: as dispatch.c has it, and like all work it is queued once. */
+static bool release_queued;
+
 static void release(void *ctx)
 {
 	struct rb_node *first;
 	struct ioband_ent *ent;
 
+	release_queued = false;
 	guard(spinlock_irqsave)(&dev->lock);
 	dev->armed = S64_MAX;
 	while ((first = rb_first_cached(&dev->timed))) {
@@ -145,8 +148,10 @@ static void release(void *ctx)
 static void timer(void *ctx)
 {
 	/* set anew since, if not */
-	if (dev->armed + lab_costs.timer <= lab_now)
-		lab_at(lab_now + lab_costs.latency, lab_nr_cpus - 1, release, NULL);
+	if (release_queued || dev->armed + lab_costs.timer > lab_now)
+		return;
+	release_queued = true;
+	lab_at(lab_now + lab_costs.latency, lab_nr_cpus - 1, release, NULL);
 }
 
 void ioband_kick(struct ioband_dev *d, s64 now)

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of what the device lab measures, beside what happens without a gate. They judge nothing: lab.py does.
 
-usage: tables.py DIRECTORY readers|cpus
+usage: tables.py DIRECTORY readers|cpus|yardsticks
 
 readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in one of 100, on
 	 each model of a device; its fair latency is what it takes alone over its share, 3/4
 cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000
+yardsticks: what has been published of other controllers, and the same here; devices and CPUs are models, and differ
 """
 import argparse
 import concurrent.futures
@@ -85,15 +86,88 @@ def cpus(program, pool):
             nr, *(total(one) for one in got), got[3]["A"]["iops"] / total(got[3])), flush=True)
 
 
+FAST = "device servers servers=320 read_us=80 jitter=.05"
+TENANTS = FLASH + "\ngroup victim 100\ngroup other 100\n"
+
+
+def of_one(name, key="iops"):
+    """A number of one group, of all times that are measured the first."""
+    return lambda got: got[0][name][key]
+
+
+def slowed(what):
+    """How many times less the first of some runs is than the second; each a pair (run, number of it)."""
+    return lambda runs: f"{what(runs[1]) / what(runs[0]):.2f} x"
+
+
+# (published by, what, how much, texts that are run, with "none " before one without a gate, and what to say of the results)
+YARDSTICKS = [
+    ("MQFQ, ATC'19", "I/Os a second of tenants that are shared, 64 CPUs", "3.1 M",
+     [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=512 think_us=1\nload B depth=512 think_us=1\n"
+      "measure .2 .25\n"], lambda runs: f"{total(runs[0][0]) / 1e6:.2f} M"),
+    ("MQFQ, ATC'19", "a victim with little to do is slowed down by another one", "1.00 x (6.57 x without)",
+     [TENANTS + "load victim depth=16\nload other depth=512\nmeasure 2 3\n", TENANTS + "load victim depth=16\nmeasure 2 3\n"],
+     slowed(of_one("victim"))),
+    ("MQFQ, ATC'19", "one with as much to do; twice is fair", "1.33 x (3.78 x without)",
+     [TENANTS + "load victim depth=64\nload other depth=512\nmeasure 2 3\n", TENANTS + "load victim depth=64\nmeasure 2 3\n"],
+     slowed(of_one("victim"))),
+    ("Ren et al., ICPE'24", "I/Os that a scheduler costs, 4 million a second", "up to 63.4 %",
+     [f"cpus 16\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=512 think_us=1\nload B depth=512 think_us=1\n"
+      "measure .2 .25\n"] * 2, None),
+    ("K2, RTSS'19", "a reader beside writers: p99 becomes shorter, and what that costs them", "up to 10 x, 2.7 x",
+     [f"{FLASH}\ngroup R 300\ngroup W 100\nload R depth=1\nload W op=write depth=256\nmeasure 3 5\n"] * 2, None),
+    ("mClock, OSDI'10", "shares of 300:100 while the device becomes ten times slower, and is not", "they hold",
+     [f"{FLASH}\ngroup A 300\ngroup B 100\nload A depth=64\nload B depth=64\nat 3 device slow=10\nat 6 device slow=1\n"
+      "measure 1 3\nmeasure 4 6\nmeasure 7 9\n"],
+     lambda runs: ", ".join(f"{got['A']['iops'] / total(got):.1%}" for got in runs[0])),
+    ("isol-bench, 2025", "1. overhead: of one group, 64 CPUs", "least with io.cost",
+     [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=1024 think_us=1\nmeasure .2 .25\n"] * 2, None),
+    ("isol-bench, 2025", "2. fair with 4 KiB beside 64 KiB: the share of device time of equals", "io.cost, most of the time",
+     [f"device servers servers=8 read_us=20 ns_per_byte=1\ngroup A 100\ngroup B 100\nload A depth=64\n"
+      "load B depth=64 bytes=65536\nmeasure 3 6\n"],
+     lambda runs: "{:.1%}".format(runs[0][0]["A"]["iops"] * 24.1 /
+                                  (runs[0][0]["A"]["iops"] * 24.1 + runs[0][0]["B"]["iops"] * 85.5))),
+    ("isol-bench, 2025", "3. 10000 beside 100, both at QD64: the first has, and both of what the device does", "a trade",
+     [FLASH + "\ngroup A 10000\ngroup B 100\nload A depth=64\nload B depth=64\nmeasure 2 4\n"] * 2, None),
+    ("isol-bench, 2025", "4. bursts of 10000 each 50 ms beside QD128: p50 of what it takes alone", "io.cost, slowly",
+     ["device servers servers=16 read_us=1000 jitter=.1\ngroup A 10000\ngroup B 100\nload A period_ms=50 random=1 start=1\n"
+      "load B depth=128\nmeasure 5 15\n"], lambda runs: f"{runs[0][0]['A']['p50_us'] / 1000:.2f} x"),
+]
+
+
+def beside_none(title, runs):
+    """What to say of runs with a gate and without."""
+    with_gate, none = runs[0][0], runs[1][0]
+    lost = 100 * (1 - total(with_gate) / total(none))
+    if "R" in with_gate:
+        return (f"{none['R']['p99_us'] / with_gate['R']['p99_us']:.1f} x, "
+                f"{none['W']['iops'] / with_gate['W']['iops']:.2f} x")
+    if title.startswith("3."):
+        return f"{with_gate['A']['iops'] / total(with_gate):.1%}, {100 - lost:.1f} %"
+    return f"{lost:.1f} %"
+
+
+def yardsticks(program, pool):
+    """Prints the third table."""
+    rows = []
+    for who, what, published, texts, say in YARDSTICKS:
+        runs = [pool.submit(simulate, program, Scenario("", "", text, []), 1, say is not None or nr == 0)
+                for nr, text in enumerate(texts)]
+        rows.append((who, what, published, say or (lambda got, what=what: beside_none(what, got)), runs))
+    print(f"{'published by':20} {'what':90} {'published':26} here")
+    for who, what, published, say, runs in rows:
+        print(f"{who:20} {what:90} {published:26} {say([run.result() for run in runs])}", flush=True)
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("table", choices=["readers", "cpus"])
+    parser.add_argument("table", choices=["readers", "cpus", "yardsticks"])
     args = parser.parse_args()
     program = os.path.join(args.directory, "sim")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        {"readers": readers, "cpus": cpus}[args.table](program, pool)
+        {"readers": readers, "cpus": cpus, "yardsticks": yardsticks}[args.table](program, pool)
 
 
 if __name__ == "__main__":

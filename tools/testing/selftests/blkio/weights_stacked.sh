@@ -39,7 +39,7 @@ disk() {
 
 # S3: two striped volumes on two disks, 20/10, 128 threads each
 s3() {
-	local one two half
+	local one two half node
 	NAMES=(a b)
 	DEPTHS=(128 128)
 	T=60
@@ -49,6 +49,8 @@ s3() {
 	# shellcheck disable=SC2086 # words
 	disk s3two $ONE_TAG
 	two=$BELOW
+	# shares are of I/Os here: none is to be two that follow each other
+	for node in $one $two; do echo 2 >"/sys/block/${node##*/}/queue/nomerges"; done
 	half=$(($(sectors "$one") / 2))
 	dm_dev lv1 "0 $((2 * half)) striped 2 8 $one 0 $two 0"
 	DEVS=("$DEV")
