@@ -9,8 +9,8 @@
 #include <linux/types.h>
 
 /*
- * A Kalman filter that finds what I/Os cost, see cost.h: from the time that each block of them took,
- * and from what it consisted of.
+ * A Kalman filter that finds what I/Os cost, see cost.h: from the time that each block of them
+ * took, and from what it consisted of.
  *
  * Nothing here reads a clock or takes a lock.
  */

@@ -128,8 +128,8 @@ static void cost_stays_in_range(struct kunit *test)
 }
 
 /*
- * Once it is known what they cost, blocks of I/Os take the same time however many long ones complete
- * within them: what differs is what was begun before.
+ * Once it is known what they cost, blocks of I/Os take the same time however many long ones
+ * complete within them: what differs is what was begun before.
  */
 static void cost_of_chance(struct kunit *test)
 {
