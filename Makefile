@@ -11,6 +11,7 @@ help:
 	@echo 'make shell           an interactive shell in the patched kernel'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
+	@echo 'make lab-long        the same with 20 seeds each, and its tables (20 minutes)'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
@@ -37,6 +38,12 @@ lab:
 	@scripts/deps build
 	@scripts/apply
 	@scripts/lab
+
+lab-long: lab
+	@scripts/lab --seeds 20
+	@scripts/lab --table readers
+	@scripts/lab --table cpus
+	@scripts/lab --table yardsticks
 
 shell:
 	@scripts/deps build test
@@ -74,4 +81,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check bench lab shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check bench lab lab-long shell tree patches selftest torture mutants clean distclean
