@@ -9,6 +9,8 @@
  * the length of all, takes one place in the device, and is charged for all; those that follow it
  * pass as if without the lock, and are submitted in one plug with it.
  */
+#include <linux/blk-crypto.h>
+#include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 
 #include "ioband.h"
@@ -83,32 +85,50 @@ void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, 
 	ioband_carry(grp, bio, bytes, now);
 }
 
-/* Does a bio begin where another one ends?  What keeps requests from being merged is looked at. */
+/* Is a bio one that the block layer merges with others? */
+static bool ioband_is_mergeable(struct request_queue *q, struct bio *bio)
+{
+	/* a driver that wants whole pages gets one of others as a request of its own */
+	unsigned long part = bio_iovec(bio).bv_offset | bio->bi_iter.bi_size;
+
+	return !(bio->bi_opf & (REQ_NOMERGE_FLAGS | REQ_ATOMIC)) && !bio_integrity(bio) &&
+	       !bio_has_crypt_ctx(bio) && !(part & queue_virt_boundary(q));
+}
+
+/*
+ * Does a bio begin where another one ends, and is it of the same kind?  Where the block layer does
+ * not merge two, the device would get both in the place of one, and at its price.
+ */
 static bool ioband_follows(const struct bio *bio, const struct bio *next)
 {
-	return next->bi_iter.bi_sector == bio_end_sector(bio) && bio_op(next) == bio_op(bio) &&
-	       next->bi_bdev == bio->bi_bdev && next->bi_ioprio == bio->bi_ioprio &&
-	       !((next->bi_opf | bio->bi_opf) & REQ_NOMERGE_FLAGS);
+	blk_opf_t kind = REQ_OP_MASK | REQ_META | REQ_SWAP;
+
+	return next->bi_iter.bi_sector == bio_end_sector(bio) && next->bi_bdev == bio->bi_bdev &&
+	       (next->bi_opf & kind) == (bio->bi_opf & kind) && next->bi_blkg == bio->bi_blkg &&
+	       next->bi_ioprio == bio->bi_ioprio && next->bi_write_hint == bio->bi_write_hint &&
+	       next->bi_write_stream == bio->bi_write_stream;
 }
 
 /*
  * Takes from a fifo what can go with the bio that was first there, as one I/O, and adds it to a
  * list; but not @own, whose submitter waits for what becomes of it.  Returns the bytes of all.
  */
-static u32 ioband_join(struct ioband_dev *dev, const struct bio *bio, struct bio_list *fifo,
+static u32 ioband_join(struct ioband_dev *dev, struct bio *bio, struct bio_list *fifo,
 		       const struct bio *own, struct bio_list *rest)
 {
-	unsigned int segments = max(bio->bi_vcnt, 1), most = queue_max_bytes(dev->q);
+	unsigned int segments = max(bio->bi_vcnt, 1);
 	u32 bytes = ioband_bio_length(bio);
+	struct request_queue *q = dev->q;
 	struct bio *next;
 
 	/* those that follow would be counted with what has passed before */
-	if (!bytes || bio == own || dev->draining || blk_queue_nomerges(dev->q))
+	if (!bytes || bio == own || dev->draining || blk_queue_nomerges(q) ||
+	    !ioband_is_mergeable(q, bio))
 		return bytes;
 	while ((next = bio_list_peek(fifo)) && next != own && ioband_follows(bio, next)) {
 		segments += max(next->bi_vcnt, 1);
-		if (bytes + next->bi_iter.bi_size > most ||
-		    segments > queue_max_segments(dev->q))
+		if (bytes + next->bi_iter.bi_size > queue_max_bytes(q) ||
+		    segments > queue_max_segments(q) || !ioband_is_mergeable(q, next))
 			break;
 		bytes += next->bi_iter.bi_size;
 		bio_list_add(rest, bio_list_pop(fifo));

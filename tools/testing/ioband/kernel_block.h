@@ -59,6 +59,12 @@ struct request_queue {
 #define blk_queue_nomerges(q)		true
 #define queue_max_bytes(q)		0U
 #define queue_max_segments(q)		0U
+#define queue_virt_boundary(q)		0UL
+#define bio_iovec(bio)			((struct { unsigned int bv_offset; }){ 0 })
+#define bio_integrity(bio)		false
+#define bio_has_crypt_ctx(bio)		false
+#define REQ_ATOMIC			0
+#define REQ_SWAP			0
 #define blk_queue_rot(q)		((q)->rot)
 #define queue_is_mq(q)			((q)->tag_set)
 #define blk_mq_is_shared_tags(flags)	((flags) & 1)
@@ -75,6 +81,8 @@ struct bio {
 	} bi_iter;
 	u16			bi_vcnt;
 	u16			bi_ioprio;
+	u8			bi_write_hint;
+	u8			bi_write_stream;
 	struct blkcg_gq		*bi_blkg;
 	u64			issue_time_ns;
 	u64			bi_iocost_cost;

@@ -34,7 +34,7 @@ wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.sta
 
 mount_cgroup v2
 group a b
-plan 10
+plan 12
 # eight at a time
 null_dev joined completion_nsec=5000000 hw_queue_depth=8 size=6000
 writes_beside a
@@ -47,6 +47,10 @@ writes_beside a b
 check "beside a reader: requests as large" in_range "$REQUEST" $((request * 9 / 10)) $((request * 11 / 10))
 check "beside a reader: all that it leaves" test "$BPS" -ge $((free * 7 * 95 / 800))
 check "the reader has what one I/O after the other gets" in_range "$READS" 190 200
+# alone, but the device is known by now
+writes_beside a a
+check "a reader of the same group: it goes before writeback" test "$READS" -ge 90
+check "and costs the writer no more than its I/Os" test "$BPS" -ge $((free * 7 * 90 / 800))
 # as many 4 KiB as there are I/Os
 echo 2 >"/sys/block/${DEV##*/}/queue/nomerges"
 writes_beside a b
