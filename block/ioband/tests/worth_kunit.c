@@ -20,11 +20,12 @@ struct load {
 };
 
 /* Returns for how many ms the gate was open. */
-static unsigned int run(struct ioband_worth *w, const struct load *load, s64 from_ms, s64 to_ms)
+static unsigned int run(struct ioband_worth *w, const struct load *load, unsigned int from_ms,
+			unsigned int to_ms)
 {
 	unsigned int period = load->busy_ms + load->idle_ms, open = 0;
 
-	for (s64 ms = from_ms; ms < to_ms; ms++) {
+	for (unsigned int ms = from_ms; ms < to_ms; ms++) {
 		if (period && ms % period >= load->busy_ms) {
 			open += w->open;
 			continue;
