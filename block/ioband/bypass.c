@@ -253,7 +253,7 @@ static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_worth *worth = &dev->share.worth;
 	unsigned int costs = worth->nr_costs;
-	bool stays = ioband_worth_open(worth, now);
+	bool stays = ioband_worth_open(worth, ioband_passed_sum(dev), now);
 
 	if (!costs && worth->nr_costs)
 		pr_info("ioband: %s: CPUs are busy, and weights would cost a third of its I/O or more: not enforced meanwhile\n",

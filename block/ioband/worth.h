@@ -146,11 +146,15 @@ static inline bool ioband_worth_closed(struct ioband_worth *w, bool late, s64 no
 	return w->open;
 }
 
-static inline void ioband_worth_judge(struct ioband_worth *w, s64 now)
+static inline void ioband_worth_judge(struct ioband_worth *w, unsigned int inflight, s64 now)
 {
-	bool better = w->nr >= IOBAND_WORTH_IOS &&
-		      ioband_worth_rate(w, now - w->from_ns) > w->rate + w->rate / 2;
+	unsigned int nr = w->nr - min(inflight, w->nr);
+	bool better;
 
+	/* who only sends more has nothing done by that */
+	w->done = mul_u64_u64_div_u64(w->done, nr, max(w->nr, 1U));
+	better = w->nr >= IOBAND_WORTH_IOS &&
+		 ioband_worth_rate(w, now - w->from_ns) > w->rate + w->rate / 2;
 	w->trial = false;
 	if (!better) {
 		w->worse = 0;
@@ -173,11 +177,12 @@ static inline void ioband_worth_judge(struct ioband_worth *w, s64 now)
 /**
  * ioband_worth_open - the gate is open on this account: does it stay so?
  * @w:		what is known
+ * @inflight:	I/Os that were counted, but have not completed
  * @now:	ns
  *
  * Return: false if @w->open is not set any more.
  */
-static inline bool ioband_worth_open(struct ioband_worth *w, s64 now)
+static inline bool ioband_worth_open(struct ioband_worth *w, unsigned int inflight, s64 now)
 {
 	s64 elapsed = now - w->from_ns;
 
@@ -185,7 +190,7 @@ static inline bool ioband_worth_open(struct ioband_worth *w, s64 now)
 		w->open = now < w->until_ns;
 	else if ((elapsed >= IOBAND_WORTH_TRIAL_NS && w->nr >= IOBAND_WORTH_IOS) ||
 		 elapsed >= IOBAND_WORTH_LONG_NS)
-		ioband_worth_judge(w, now);
+		ioband_worth_judge(w, inflight, now);
 	return w->open;
 }
 

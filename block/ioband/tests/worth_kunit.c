@@ -34,7 +34,7 @@ static unsigned int run(struct ioband_worth *w, const struct load *load, unsigne
 			ioband_worth_idle(w, load->idle_ms * MS);
 		if (!w->open)
 			ioband_worth_closed(w, load->late, ms * MS);
-		else if (!ioband_worth_open(w, ms * MS))
+		else if (!ioband_worth_open(w, 0, ms * MS))
 			ioband_worth_again(w);
 		for (unsigned int i = 0; i < (w->open ? load->open : load->closed); i++)
 			ioband_worth_done(w, 1, 1000 << 8);
@@ -99,6 +99,22 @@ static void worth_of_bursts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
 }
 
+/* I/Os that are sent while the gate is open, and not done by the device. */
+static void worth_of_floods(struct kunit *test)
+{
+	struct ioband_worth w;
+
+	ioband_worth_init(&w);
+	for (unsigned int ms = 1; ms < 2000; ms++) {
+		if (!w.open)
+			ioband_worth_closed(&w, true, ms * MS);
+		else if (!ioband_worth_open(&w, w.nr - min(w.nr, 500U), ms * MS))
+			ioband_worth_again(&w);
+		ioband_worth_done(&w, w.open ? 1000 : 20, w.open ? 1000000 << 8 : 20000 << 8);
+	}
+	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
+}
+
 /* No number that may come here is too large, nor any time too short. */
 static void worth_extremes(struct kunit *test)
 {
@@ -110,7 +126,7 @@ static void worth_extremes(struct kunit *test)
 	ioband_worth_idle(&w, 250 * MS);
 	KUNIT_EXPECT_TRUE(test, ioband_worth_closed(&w, true, 251 * MS));
 	ioband_worth_done(&w, 1000, U64_MAX / 2);
-	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, 276 * MS));
+	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, 0, 276 * MS));
 	ioband_worth_again(&w);
 
 	ioband_worth_init(&w);
@@ -118,14 +134,15 @@ static void worth_extremes(struct kunit *test)
 	ioband_worth_done(&w, 1000, 1);
 	ioband_worth_idle(&w, S64_MAX / 2);
 	KUNIT_EXPECT_TRUE(test, ioband_worth_closed(&w, true, 251 * MS));
-	KUNIT_EXPECT_TRUE(test, ioband_worth_open(&w, 251 * MS));
-	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, S64_MAX / 2));
+	KUNIT_EXPECT_TRUE(test, ioband_worth_open(&w, 0, 251 * MS));
+	KUNIT_EXPECT_FALSE(test, ioband_worth_open(&w, 0, S64_MAX / 2));
 }
 
 static struct kunit_case worth_cases[] = {
 	KUNIT_CASE(worth_extremes),
 	KUNIT_CASE(worth_costs),
 	KUNIT_CASE(worth_pays),
+	KUNIT_CASE(worth_of_floods),
 	KUNIT_CASE(worth_of_no_interest),
 	KUNIT_CASE(worth_of_bursts),
 	{ }
