@@ -383,6 +383,7 @@ void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);
 struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane);
 
 /* queue.c */
+void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir);
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			unsigned int *budget);

@@ -115,18 +115,6 @@ bool ioband_owns_weights(void)
 	return ioband_mode >= IOBAND_ON;
 }
 
-static void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
-{
-	dir->grp = grp;
-	dir->gate.kind = IOBAND_GATE;
-	dir->gate.ready = RB_ROOT_CACHED;
-	dir->source.kind = IOBAND_SOURCE;
-	bio_list_init(&dir->fifo);
-	INIT_LIST_HEAD(&dir->active);
-	dir->limit[IOBAND_BYTES] = U64_MAX;
-	dir->limit[IOBAND_IOS] = U64_MAX;
-}
-
 static void ioband_free_percpu(struct ioband_grp *grp)
 {
 	free_percpu(grp->stat);
@@ -381,7 +369,6 @@ static int __init ioband_init(void)
 	if (ret || !ioband_owns_weights())
 		return ret;
 	return cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_weight_files) ?:
-	       cgroup_add_legacy_cftypes(&io_cgrp_subsys,
-					 ioband_legacy_weight_files);
+	       cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_weight_files);
 }
 module_init(ioband_init);

@@ -22,6 +22,23 @@
  */
 #include "ioband.h"
 
+/**
+ * ioband_dir_init - set up one direction of a group that has no limits and holds nothing
+ * @grp:	the group
+ * @dir:	the direction, all zero
+ */
+void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
+{
+	dir->grp = grp;
+	dir->gate.kind = IOBAND_GATE;
+	dir->gate.ready = RB_ROOT_CACHED;
+	dir->source.kind = IOBAND_SOURCE;
+	bio_list_init(&dir->fifo);
+	INIT_LIST_HEAD(&dir->active);
+	dir->limit[IOBAND_BYTES] = U64_MAX;
+	dir->limit[IOBAND_IOS] = U64_MAX;
+}
+
 static struct ioband_dir *ent_to_gate(struct ioband_ent *ent)
 {
 	return container_of(ent, struct ioband_dir, gate);

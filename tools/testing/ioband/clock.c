@@ -4,15 +4,20 @@
  * What an event does takes no time but what it says to spend.
  */
 #include <math.h>
+#include <ucontext.h>
 
 #include "lab.h"
+
+#define WORKER_STACK	65536
 
 struct event {
 	s64	when;
 	u64	seq;
 	int	cpu;		/* -1: the device, which is no CPU */
+	bool	task;		/* waits for work on its CPU */
 	lab_fn	fn;
 	void	*ctx;
+	struct event *next;	/* of those that do */
 };
 
 s64 lab_now = NSEC_PER_SEC;
@@ -20,13 +25,16 @@ int lab_cpu;
 int lab_nr_cpus = 8;
 struct lab_costs lab_costs = {
 	.submit = 1000, .complete = 700, .lock = 150, .transfer = 80, .wakeup = 300,
-	.latency = 3000, .timer = 2000, .run = 1000000,
+	.latency = 3000, .timer = 2000, .queue = 100, .run = 1000000,
 };
 
 static struct event *heap;
 static size_t nr, room;
 static u64 seq;
 static s64 busy_until[LAB_CPUS];
+static unsigned int works[LAB_CPUS];	/* that have begun and not ended */
+static struct event *tasks[LAB_CPUS];	/* that wait for these */
+static s64 later_ns;		/* that the event being done still takes in the end */
 static u64 random_state = 88172645463325252ULL;
 
 static bool before(const struct event *a, const struct event *b)
@@ -76,6 +84,21 @@ void lab_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
 	push((struct event){ .when = max(when_ns, lab_now), .seq = seq++, .cpu = cpu, .fn = fn, .ctx = ctx });
 }
 
+/**
+ * lab_task_at - a task does something at a time
+ * @when_ns:	when; later if the CPU is busy then, also with work
+ * @cpu:	where
+ * @fn:		what
+ * @ctx:	its argument
+ */
+void lab_task_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
+{
+	struct event e = { .when = max(when_ns, lab_now), .seq = seq++, .cpu = cpu, .fn = fn, .ctx = ctx };
+
+	e.task = true;
+	push(e);
+}
+
 /* What is being done takes so long, and keeps its CPU. */
 void lab_spend(s64 ns)
 {
@@ -104,6 +127,11 @@ bool lab_step(s64 until_ns)
 	if (e.cpu >= 0) {
 		s64 free_ns = there_ns(e.cpu, max(busy_until[e.cpu], e.when));
 
+		if (e.task && works[e.cpu]) {
+			e.next = tasks[e.cpu];
+			tasks[e.cpu] = memcpy(malloc(sizeof(e)), &e, sizeof(e));
+			return true;
+		}
 		if (free_ns > e.when) {
 			e.when = free_ns;
 			push(e);
@@ -115,8 +143,155 @@ bool lab_step(s64 until_ns)
 		lab_cpu = e.cpu;
 	e.fn(e.ctx);
 	if (e.cpu >= 0)
-		busy_until[e.cpu] = lab_now;
+		busy_until[e.cpu] = lab_now + later_ns;
+	later_ns = 0;
 	return true;
+}
+
+/* With the lock held, a bio has been put where a limit has it wait, or taken from there. */
+void lab_queued(void)
+{
+	lab_spend(lab_costs.queue);
+}
+
+/* A CPU has written what another one may have written before; nobody waits but that CPU. */
+void lab_wrote(atomic64_t *v)
+{
+	if (v->owner != lab_cpu)
+		later_ns += lab_costs.transfer;
+	v->owner = lab_cpu;
+}
+
+/*
+ * Work runs on a stack of its own.  Interrupts that come between two of its bios are served first,
+ * and tasks of its CPU wait for its end.  It runs on one CPU at a time, and once more if it is
+ * queued while it does.
+ */
+struct worker {
+	ucontext_t		context;
+	struct work_struct	*work;
+	struct worker		*next;
+	int			cpu;
+};
+
+static struct worker *idle_workers, *worker;
+static ucontext_t clock_context;
+
+static void work_ends(int cpu)
+{
+	struct event *e;
+
+	if (--works[cpu])
+		return;
+	while ((e = tasks[cpu])) {
+		tasks[cpu] = e->next;
+		e->when = max(e->when, lab_now);
+		push(*e);
+		free(e);
+	}
+}
+
+static void work_loop(void)
+{
+	struct worker *self = worker;
+
+	for (;;) {
+		struct work_struct *work = self->work;
+
+		work->queued = false;
+		work->running = true;
+		work->fn(work);
+		work->running = false;
+		if (work->queued) {
+			lab_interrupts();
+			continue;
+		}
+		work_ends(self->cpu);
+		self->next = idle_workers;
+		idle_workers = self;
+		swapcontext(&self->context, &clock_context);
+	}
+}
+
+static struct worker *new_worker(void)
+{
+	struct worker *new = calloc(1, sizeof(*new));
+
+	getcontext(&new->context);
+	new->context.uc_stack.ss_size = WORKER_STACK;
+	new->context.uc_stack.ss_sp = malloc(WORKER_STACK);
+	makecontext(&new->context, work_loop, 0);
+	return new;
+}
+
+static void run_worker(void *ctx)
+{
+	worker = ctx;
+	swapcontext(&clock_context, &worker->context);
+	worker = NULL;
+}
+
+static void run_work(void *ctx)
+{
+	struct worker *first = idle_workers ?: new_worker();
+
+	if (first == idle_workers)
+		idle_workers = first->next;
+	first->work = ctx;
+	first->cpu = lab_cpu;
+	works[lab_cpu]++;
+	run_worker(first);
+}
+
+/* Let happen on this CPU what has come meanwhile. */
+void lab_interrupts(void)
+{
+	struct worker *self = worker;
+
+	if (!self)
+		return;
+	lab_at(lab_now, self->cpu, run_worker, self);
+	swapcontext(&self->context, &clock_context);
+}
+
+/* The CPU that is idle first. */
+static int idle_cpu(void)
+{
+	int best = lab_nr_cpus - 1;
+
+	for (int cpu = best - 1; cpu >= 0; cpu--)
+		if (busy_until[cpu] < busy_until[best])
+			best = cpu;
+	return best;
+}
+
+bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *work)
+{
+	if (work->queued)
+		return false;
+	work->queued = true;
+	if (work->running)
+		return true;
+	lab_spend(lab_costs.wakeup);
+	lab_at(lab_now + lab_costs.latency, cpu < 0 ? idle_cpu() : cpu, run_work, work);
+	return true;
+}
+
+static void fire(void *ctx)
+{
+	struct hrtimer *timer = ctx;
+
+	/* set anew since, if not */
+	if (timer->expires_ns + lab_costs.timer > lab_now)
+		return;
+	timer->expires_ns = S64_MAX;
+	timer->fn(timer);
+}
+
+void hrtimer_start(struct hrtimer *timer, ktime_t when, enum hrtimer_mode mode)
+{
+	timer->expires_ns = when;
+	lab_at(when + lab_costs.timer, -1, fire, timer);
 }
 
 /*

@@ -112,7 +112,7 @@ static void disk_start(struct disk *disk);
 static void disk_done(void *ctx)
 {
 	struct bio *bio = ctx;
-	struct disk *disk = &disks[bio->bi_flags];
+	struct disk *disk = &disks[bio->disk];
 
 	disk->busy--;
 	completed(bio);
@@ -169,7 +169,7 @@ static void servers_submit(struct bio *bio)
 	unsigned int nr = dev.disks > 1 ? (unsigned int)(lab_random() * dev.disks) : 0;
 
 	/* nobody else needs the flags below the engine */
-	bio->bi_flags = nr;
+	bio->disk = nr;
 	bio_list_add(&disks[nr].queue, bio);
 	disk_start(&disks[nr]);
 }

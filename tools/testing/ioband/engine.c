@@ -17,41 +17,27 @@ static struct blk_mq_tag_set tags = { .queue_depth = 1024, .map = { { 1 }, { 0 }
 static struct request_queue queue = { .tag_set = &tags };
 static struct ioband_dev *dev;
 
+/* there are limits and weights: all that I/O meets both */
+int ioband_key = true, ioband_share_key = true, ioband_done_key = true, dirty_owner_key;
+struct lab_task lab_task;
+struct blkcg blkcg_root;
+
 struct group {
 	struct ioband_grp	grp;
 	struct blkcg_gq		blkg;
 	struct blkcg		blkcg;
+	struct cgroup		cgroup;
 };
-
-/* bios on their way out, by the CPU that they came from */
-static struct out {
-	struct bio_list	bios;
-	unsigned int	nr;
-	bool		queued;
-} outs[LAB_CPUS];
-
-/* no device here has a scheduler */
-bool ioband_has_bfq(void)
-{
-	return false;
-}
-
-void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
-{
-}
 
 void lab_engine_init(void)
 {
-	dev = calloc(1, sizeof(*dev));
-	dev->disk = &lab_disk;
-	dev->q = &queue;
-	dev->passed = alloc_percpu(struct ioband_passed);
-	dev->timed = RB_ROOT_CACHED;
-	dev->armed = S64_MAX;
+	lab_disk.queue = &queue;
+	if (ioband_dispatch_init())
+		abort();
+	dev = ioband_dev_alloc(&lab_disk);
 	dev->ready = true;
-	ioband_share_init(dev);
-	/* there are weights: all that I/O meets the gate for */
 	dev->share.nr_own = 1;
+	queue.ioband = dev;
 }
 
 /* How many I/Os the device says that it takes; 0: it does not. */
@@ -72,6 +58,8 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	struct group *up = parent, *new = aligned_alloc(64, sizeof(*new));
 
 	memset(new, 0, sizeof(*new));
+	new->cgroup.parent = up ? &up->cgroup : NULL;
+	new->blkcg.css.cgroup = &new->cgroup;
 	new->blkcg.cpd = ioband_cpd_alloc(GFP_KERNEL);
 	new->blkg.blkcg = &new->blkcg;
 	new->blkg.parent = up ? &up->blkg : NULL;
@@ -79,6 +67,8 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	new->grp.pd.blkg = &new->blkg;
 	new->grp.dev = dev;
 	new->grp.lease = alloc_percpu(struct ioband_lease);
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_dir_init(&new->grp, &new->grp.dir[rw]);
 	ioband_weight_init(&new->grp);
 	if (weight != CGROUP_WEIGHT_DFL)
 		lab_engine_weight(new, weight);
@@ -94,112 +84,109 @@ void lab_engine_weight(void *group, int weight)
 	ioband_set_own_weight(&to->grp, weight);
 }
 
-bool ioband_must_pass(struct bio *bio)
+/* Set a limit of those that io.max has, units a second.  Returns false if there is no such one. */
+bool lab_engine_limit(void *group, const char *key, double value)
 {
-	return bio->must_pass;
+	static const char *const keys[2][IOBAND_NR_UNITS] = { { "rbps", "riops" }, { "wbps", "wiops" } };
+	struct group *to = group;
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			struct ioband_rule *spare;
+			u64 limit[IOBAND_NR_UNITS];
+
+			if (strcmp(key, keys[rw][unit]))
+				continue;
+			memcpy(limit, to->grp.dir[rw].limit, sizeof(limit));
+			limit[unit] = value;
+			spare = ioband_rule_alloc();
+			ioband_set_limits(&to->grp, rw, limit, &spare);
+			ioband_rule_free(spare);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The way out, of what has waited. */
+void submit_bio_noacct_nocheck(struct bio *bio, bool split)
+{
+	lab_spend(lab_costs.submit);
+	lab_device_submit(bio);
+	lab_interrupts();
+}
+
+/* No device here has a scheduler, ... */
+bool ioband_has_bfq(void)
+{
+	return false;
+}
+
+void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
+{
+}
+
+/* ... nor zones, ... */
+int ioband_lanes_init(struct ioband_dev *d)
+{
+	return 0;
+}
+
+bool ioband_lane_wait(struct ioband_dev *d, struct bio *bio)
+{
+	return false;
+}
+
+void ioband_lane_begin(struct ioband_dev *d, struct bio *bio)
+{
+}
+
+struct ioband_lane *ioband_lane_serve(struct ioband_dev *d, const struct bio *bio)
+{
+	return NULL;
+}
+
+struct bio *ioband_lane_next(struct ioband_dev *d, struct ioband_lane *lane)
+{
+	return NULL;
+}
+
+/* ... and what must pass meets weights here, but no limits. */
+bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now, struct ioband_dir *asks)
+{
+	abort();
+}
+
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, struct ioband_dir *asks)
+{
+	abort();
+}
+
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
+{
+	abort();
+}
+
+bool ioband_is_nobodys(struct bio *bio)
+{
+	abort();
+}
+
+void ioband_ticket_done(struct bio *bio)
+{
+	abort();
+}
+
+void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay)
+{
+}
+
+void ioband_asked_above(struct bio *bio)
+{
 }
 
 void ioband_want(struct gendisk *disk)
 {
-}
-
-static bool sooner(struct rb_node *a, const struct rb_node *b)
-{
-	return (s64)(rb_entry(a, struct ioband_ent, node)->key -
-		     rb_entry(b, struct ioband_ent, node)->key) < 0;
-}
-
-void ioband_untime(struct ioband_dev *d, struct ioband_ent *ent)
-{
-	if (ent->state == IOBAND_TIMED)
-		rb_erase_cached(&ent->node, &d->timed);
-	ent->state = IOBAND_IDLE;
-}
-
-void ioband_time(struct ioband_dev *d, struct ioband_ent *ent, s64 when)
-{
-	ioband_untime(d, ent);
-	ent->key = when;
-	rb_add_cached(&ent->node, &d->timed, sooner);
-	ent->state = IOBAND_TIMED;
-}
-
-/* The timer's work: as dispatch.c has it, and like all work it is queued once. */
-static bool release_queued;
-
-static void release(void *ctx)
-{
-	struct rb_node *first;
-	struct ioband_ent *ent;
-
-	release_queued = false;
-	guard(spinlock_irqsave)(&dev->lock);
-	dev->armed = S64_MAX;
-	while ((first = rb_first_cached(&dev->timed))) {
-		ent = rb_entry(first, struct ioband_ent, node);
-		if ((s64)ent->key > lab_now)
-			break;
-		ioband_untime(dev, ent);
-		ioband_share_pump(dev, NULL, lab_now);
-	}
-	ioband_kick(dev, lab_now);
-}
-
-static void timer(void *ctx)
-{
-	/* set anew since, if not */
-	if (release_queued || dev->armed + lab_costs.timer > lab_now)
-		return;
-	release_queued = true;
-	lab_at(lab_now + lab_costs.latency, lab_nr_cpus - 1, release, NULL);
-}
-
-void ioband_kick(struct ioband_dev *d, s64 now)
-{
-	struct rb_node *first = rb_first_cached(&d->timed);
-	s64 when;
-
-	if (!first)
-		return;
-	when = max((s64)rb_entry(first, struct ioband_ent, node)->key, now) + 5 * NSEC_PER_USEC;
-	if (when >= d->armed)
-		return;
-	d->armed = when;
-	lab_at(when + lab_costs.timer, -1, timer, NULL);
-}
-
-static void send_out(void *ctx)
-{
-	struct out *out = ctx;
-	struct bio_list bios;
-	struct bio *bio;
-
-	scoped_guard(spinlock_irqsave, &dev->lock) {
-		out->queued = false;
-		bios = out->bios;
-		bio_list_init(&out->bios);
-		ioband_observe_sent(dev, bios.head, out->nr);
-		out->nr = 0;
-	}
-	while ((bio = bio_list_pop(&bios))) {
-		if (ioband_has_way(dev))
-			bio->issue_time_ns = lab_now;
-		lab_spend(lab_costs.submit);
-		lab_device_submit(bio);
-	}
-}
-
-void ioband_send_from(struct ioband_dev *d, struct bio *bio, unsigned int cpu)
-{
-	struct out *out = &outs[cpu];
-
-	bio_list_add(&out->bios, bio);
-	out->nr += !ioband_carry_passed(bio->bi_iocost_cost);
-	if (out->queued)
-		return;
-	out->queued = true;
-	lab_spend(lab_costs.wakeup);
-	lab_at(lab_now + lab_costs.latency, cpu, send_out, out);
 }
 
 /* Returns true if the engine keeps a bio. */
@@ -210,7 +197,8 @@ bool lab_engine_submit(struct bio *bio, void *group)
 	bio->bi_blkg = &to->blkg;
 	if (!lab_gated)
 		return false;
-	if (ioband_share(bio))
+	lab_task.css = &to->blkcg.css;
+	if (__ioband_bio(bio))
 		return true;
 	if (bio->must_pass)
 		lab_load_delay(bio, ioband_share_debt_ns(&to->grp));

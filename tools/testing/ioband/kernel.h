@@ -8,6 +8,7 @@
  *
  * Time is that of the lab's clock, see clock.c.  A lock takes its time there, too.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,8 @@ typedef u64 u64_stats_t;
 #define __must_check
 #define __uninitialized
 #define noinline		__attribute__((noinline))
+#undef swap
+#define swap(a, b)		({ __auto_type t_ = (a); (a) = (b); (b) = t_; })
 #undef __always_inline
 #define __always_inline		inline __attribute__((always_inline))
 #define likely(x)		__builtin_expect(!!(x), 1)
@@ -47,6 +50,7 @@ typedef u64 u64_stats_t;
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 #define smp_mb()		((void)0)
 #define smp_load_acquire(p)	(*(p))
+#define smp_store_release(p, v)	(*(p) = (v))
 #define BUILD_BUG_ON(c)		((void)sizeof(char[1 - 2 * !!(c)]))
 #define static_assert		_Static_assert
 #define container_of(p, type, member) \
@@ -88,6 +92,7 @@ typedef u64 u64_stats_t;
 #define SECTOR_SHIFT		9
 #define SECTOR_SIZE		512
 #define SZ_4K			0x1000
+#define SZ_16K			0x4000
 #define SZ_64K			0x10000
 #define SZ_1M			0x100000
 
@@ -197,13 +202,20 @@ struct hlist_head { void *first; };
 struct rcu_head { void *next; };
 struct kref { int nr; };
 typedef struct { int counter; } atomic_t;
-typedef struct { s64 counter; } atomic64_t;
+typedef struct { s64 counter; int owner; } atomic64_t;
 #define ATOMIC_INIT(i)		{ (i) }
 
 static inline s64 atomic64_read(const atomic64_t *v)
 {
 	return v->counter;
 }
+
+static inline void atomic64_set(atomic64_t *v, s64 i)
+{
+	v->counter = i;
+}
+
+void lab_wrote(atomic64_t *v);
 
 static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 {
@@ -212,7 +224,23 @@ static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 		return false;
 	}
 	v->counter = new;
+	lab_wrote(v);
 	return true;
+}
+
+static inline s64 atomic64_xchg(atomic64_t *v, s64 new)
+{
+	s64 old = v->counter;
+
+	v->counter = new;
+	lab_wrote(v);
+	return old;
+}
+
+static inline void atomic64_sub(s64 i, atomic64_t *v)
+{
+	v->counter -= i;
+	lab_wrote(v);
 }
 
 static inline int atomic_read(const atomic_t *v)
@@ -252,8 +280,10 @@ typedef struct {
 	int	owner;		/* the CPU that had it last */
 } spinlock_t;
 
+#define spin_lock_init(lock)	((void)(lock))
 void lab_lock(spinlock_t *lock);
 void lab_unlock(spinlock_t *lock);
+void lab_queued(void);
 
 static inline void lab_unlock_scope(spinlock_t **lock)
 {
@@ -280,17 +310,24 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 	for (spinlock_t *held_ __attribute__((cleanup(lab_unlock_scope))) = lab_lock_scope(lock), \
 	     *once_ = held_; once_; once_ = NULL)
 #define lab_scope_spinlock_irq(lock)	lab_scope_spinlock_irqsave(lock)
-#define scoped_guard(kind, lock)	lab_scope_##kind(lock)
+#define lab_scope_preempt()
+#define scoped_guard(kind, ...)	lab_scope_##kind(__VA_ARGS__)
 #define lockdep_assert_held(lock)	((void)0)
 #define pr_info(...)			do { } while (0)
 #define lockdep_is_held(lock)		1
 #define rcu_dereference_protected(p, c)	(p)
+#define rcu_dereference_sched(p)	(p)
+#define rcu_assign_pointer(p, v)	((p) = (v))
+/* what is freed later is never freed here */
+#define call_rcu(head, fn)		((void)(fn))
+#define OPTIMIZER_HIDE_VAR(v)		((void)0)
 #define preempt_disable()		((void)0)
 #define preempt_enable()		((void)0)
 
 /* Memory per CPU is so far apart. */
 #define LAB_STRIDE		4096
 #define alloc_percpu(type)	((type *)calloc(LAB_CPUS, LAB_STRIDE))
+#define free_percpu(p)		free(p)
 #define per_cpu_ptr(p, cpu)	((__typeof__(p))((char *)(p) + (size_t)(cpu) * LAB_STRIDE))
 #define this_cpu_ptr(p)		per_cpu_ptr(p, lab_cpu)
 #define this_cpu_inc(var)	((*per_cpu_ptr(&(var), lab_cpu))++)
@@ -301,10 +338,8 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 #define num_online_cpus()		((unsigned int)lab_nr_cpus)
 #define raw_smp_processor_id()		((unsigned int)lab_cpu)
 
-struct hrtimer { int unused; };
-struct work_struct { int unused; };
-struct workqueue_struct;
-struct u64_stats_sync { int unused; };
+#include "kernel_work.h"
+
 struct seq_file;
 struct kernfs_open_file;
 struct cftype { int unused; };
@@ -312,7 +347,7 @@ struct backing_dev_info;
 struct task_struct;
 enum dirty_how { DIRTY_WAIT };
 struct bio;
-void __ioband_share_done(struct bio *bio);
+#define CONFIG_BLK_CGROUP_IOBAND 1
 
 #include "kernel_block.h"
 

@@ -29,10 +29,13 @@ struct lab_load;
 struct gendisk {
 	const char		*disk_name;
 	struct backing_dev_info	*bdi;
+	struct request_queue	*queue;
+	unsigned long		state;
 };
 
 struct block_device {
 	struct gendisk		*bd_disk;
+	const void		*bd_holder_ops;
 };
 
 struct elevator_queue { int unused; };
@@ -52,6 +55,8 @@ struct request_queue {
 	struct elevator_queue	*elevator;
 	struct blk_mq_tag_set	*tag_set;
 	struct ioband_dev	*ioband;
+	spinlock_t		queue_lock;
+	int			node;
 };
 
 #define blk_queue_disable_wbt(q)	false
@@ -93,6 +98,7 @@ struct bio {
 	s64			submitted_ns;
 	s64			delay_ns;	/* of its task, before the next */
 	int			cpu;		/* of its task */
+	unsigned int		disk;		/* of the device, where it is */
 	bool			must_pass;
 };
 
@@ -111,6 +117,24 @@ struct bio_list {
 #define bio_flagged(bio, flag)	((bio)->bi_flags >> (flag) & 1)
 #define bdev_is_zoned(bdev)	false
 #define bio_clear_polled(bio)	((bio)->bi_opf &= ~REQ_POLLED)
+#define bio_set_flag(bio, flag)	((void)((bio)->bi_flags |= 1U << (flag)))
+#define bio_issue_as_root_blkg(bio)	((bio)->must_pass)
+#define op_is_flush(opf)	((opf) & (REQ_FUA | REQ_PREFLUSH))
+#define blk_queue_is_zoned(q)	false
+/* no I/O here is of the page cache */
+#define bio_has_data(bio)	false
+#define bio_page(bio)		NULL
+#define page_folio(page)	(page)
+#define folio_mapping(folio)	((struct address_space *)(folio))
+#define I_BDEV(inode)		((struct block_device *)(inode))
+struct inode { int i_mode; };
+struct address_space { struct inode *host; };
+#define S_ISBLK(mode)		(mode)
+
+struct blk_plug { int unused; };
+#define blk_start_plug(plug)	((void)(plug))
+#define blk_finish_plug(plug)	((void)(plug))
+void submit_bio_noacct_nocheck(struct bio *bio, bool split);
 
 static inline bool bio_list_empty(const struct bio_list *list)
 {
@@ -142,6 +166,18 @@ static inline void bio_list_add_head(struct bio_list *list, struct bio *bio)
 
 #define BIO_EMPTY_LIST		((struct bio_list){ })
 
+static inline void bio_list_merge_init(struct bio_list *list, struct bio_list *other)
+{
+	if (!other->head)
+		return;
+	if (list->tail)
+		list->tail->bi_next = other->head;
+	else
+		list->head = other->head;
+	list->tail = other->tail;
+	bio_list_init(other);
+}
+
 static inline struct bio *bio_list_peek(struct bio_list *list)
 {
 	return list->head;
@@ -168,7 +204,8 @@ extern struct cgroup_subsys io_cgrp_subsys;
 #define CGROUP_WEIGHT_MIN	1
 #define CGROUP_WEIGHT_MAX	10000
 
-struct cgroup_subsys_state { void *parent; };
+struct cgroup { struct cgroup *parent; };
+struct cgroup_subsys_state { struct cgroup *cgroup; };
 struct blkcg_policy { int unused; };
 struct blkcg_policy_data { int unused; };
 
@@ -221,22 +258,54 @@ static inline void blkg_put(struct blkcg_gq *blkg)
 #define GFP_KERNEL		0
 #define kzalloc(size, gfp)	calloc(1, size)
 #define kzalloc_obj(obj, ...)	((__typeof__(obj) *)calloc(1, sizeof(obj)))
+#define kzalloc_node(size, gfp, node)	calloc(1, size)
+#define kcalloc(n, size, gfp)	aligned_alloc_zero((n) * (size))
+#define kvcalloc(n, size, gfp)	kcalloc(n, size, gfp)
 #define kfree(p)		free(p)
+#define kvfree(p)		free(p)
+
+static inline void *aligned_alloc_zero(size_t size)
+{
+	void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+
+	return p ? memset(p, 0, size) : NULL;
+}
 
 /* what headers mention, and the engine does not use */
 enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
-enum { PF_IO_WORKER, TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
-struct lab_task { unsigned int flags; };
+enum { PF_IO_WORKER = 1, PF_KTHREAD = 2 };
+enum { TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
+struct lab_task { unsigned int flags; bool in_writeback; struct cgroup_subsys_state *css; };
 /* tasks wait in lab_engine_submit() */
-#define blkcg_schedule_throttle(disk, use_memdelay)	((void)(disk))
-#define current			((struct lab_task *)NULL)
+void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay);
+extern struct lab_task lab_task;	/* the one that submits */
+#define current			(&lab_task)
+#define task_css(task, id)	((task)->css)
+#define kthread_blkcg()		NULL
+#define kthread_associate_blkcg(css)	((void)(css))
+#define bio_blkcg_css(bio)	(&(bio)->bi_blkg->blkcg->css)
+/* no bio here is of another group than that of its task */
+#define bio_associate_blkg_from_css(bio, css)	abort()
+extern struct blkcg blkcg_root;
+
+static inline bool cgroup_is_descendant(const struct cgroup *cgroup, const struct cgroup *of)
+{
+	while (cgroup && cgroup != of)
+		cgroup = cgroup->parent;
+	return cgroup;
+}
+
 #define signal_pending(task)	false
 #define hrtimer_resolution	1
-#define static_branch_unlikely(key)	false
-#define static_branch_likely(key)	false
+#define static_branch_unlikely(key)	(*(key))
+#define static_branch_likely(key)	(*(key))
 #define DECLARE_STATIC_KEY_FALSE(name)	extern int name
 #define DECLARE_TRACEPOINT(name)	extern int name
 #define tracepoint_enabled(name)	false
+#define trace_ioband_admit_enabled()	false
+#define trace_ioband_admit(...)		((void)0)
+#define trace_ioband_hold(...)		lab_queued()
+#define trace_ioband_release(...)	lab_queued()
 #define bdev_zone_is_seq(bdev, sector)	false
 extern int dirty_owner_key;
 

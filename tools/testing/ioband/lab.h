@@ -3,7 +3,7 @@
 #define LAB_H
 
 /*
- * The device lab: the share engine of block/ioband on a virtual clock, with model devices at
+ * The device lab: the engines of block/ioband on a virtual clock, with model devices at
  * their real speed.  README.rst says how it is used.
  *
  *	clock.c		what happens when, and on which CPU
@@ -18,7 +18,9 @@
 typedef void (*lab_fn)(void *ctx);
 
 void lab_at(s64 when_ns, int cpu, lab_fn fn, void *ctx);
+void lab_task_at(s64 when_ns, int cpu, lab_fn fn, void *ctx);
 void lab_spend(s64 ns);
+void lab_interrupts(void);
 bool lab_step(s64 until_ns);
 double lab_random(void);
 double lab_exponential(double mean);
@@ -33,6 +35,7 @@ struct lab_costs {
 	s64	wakeup;		/* to have work begin on another CPU: for who asks */
 	s64	latency;	/* and until it begins */
 	s64	timer;		/* how late a timer is */
+	s64	queue;		/* to put a bio where a limit has it wait, or take it from there */
 	s64	run;		/* a virtual CPU runs for so long, ... */
 	s64	gone;		/* ... and then others do */
 };
@@ -81,6 +84,7 @@ extern bool lab_gated;
 
 void lab_engine_init(void);
 void *lab_engine_group(const char *name, int weight, void *parent);
+bool lab_engine_limit(void *group, const char *key, double value);
 void lab_engine_weight(void *group, int weight);
 bool lab_engine_submit(struct bio *bio, void *group);
 void lab_engine_done(struct bio *bio);

@@ -51,9 +51,9 @@ static void burst(void *ctx)
 
 	/* one after the other, as what comes after its first lock is an event of its own */
 	for (unsigned int i = 0; i < load->depth; i++)
-		lab_at(lab_now, lab_cpu, submit_one, load);
+		lab_task_at(lab_now, lab_cpu, submit_one, load);
 	if (lab_now < load->stop_ns)
-		lab_at(lab_now + period, lab_cpu, burst, load);
+		lab_task_at(lab_now + period, lab_cpu, burst, load);
 }
 
 /**
@@ -63,12 +63,12 @@ static void burst(void *ctx)
 void lab_load_start(struct lab_load *load)
 {
 	if (load->period_ns) {
-		lab_at(load->start_ns, max(load->cpu, 0) % lab_nr_cpus, burst, load);
+		lab_task_at(load->start_ns, max(load->cpu, 0) % lab_nr_cpus, burst, load);
 		return;
 	}
 	for (unsigned int i = 0; i < load->depth; i++)
-		lab_at(load->start_ns + 100 * i,
-		       (load->cpu >= 0 ? load->cpu : (int)i) % lab_nr_cpus, submit_one, load);
+		lab_task_at(load->start_ns + 100 * i,
+			    (load->cpu >= 0 ? load->cpu : (int)i) % lab_nr_cpus, submit_one, load);
 }
 
 static void record(struct lab_group *grp, u64 latency_ns, u32 bytes)
@@ -97,7 +97,7 @@ void lab_load_done(struct bio *bio)
 	if (lab_measuring && !load->silent)
 		record(load->grp, lab_now - bio->submitted_ns, load->bytes);
 	if (!load->period_ns)
-		lab_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), lab_cpu, submit_one, load);
+		lab_task_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), lab_cpu, submit_one, load);
 	bio->bi_next = free_bios;
 	free_bios = bio;
 }

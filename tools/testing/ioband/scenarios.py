@@ -36,6 +36,7 @@ class Scenario:
 
 
 FLASH = "device servers servers=64 read_us=100 write_us=100 jitter=.05"
+FAST = "device servers servers=320 read_us=80 jitter=.05"
 VOLUME = "device token read_us=700 write_us=700 jitter=.1 burst_iops=16000 base_iops=16000 credits=1"
 
 
@@ -206,6 +207,21 @@ SCENARIOS = [
                                "at .3 device hang=1\nat 1.3 device hang=0\nmeasure .5 1.3\nmeasure 1.5 2"),
              # a group that hangs means no leases: dev->lock for each I/O
              [Right(rate=.85), Right(share={"A": .75}, rate=.97)]),
+    Scenario("limit-16", "a limit of 1,000,000 I/Os a second, QD512, a device of 4,000,000, 16 CPUs",
+             f"cpus 16\n{FAST}\ngroup A 100\nlimit A riops=1000000\nload A depth=512 think_us=1\nmeasure .2 .4\n",
+             [Right(rate=.999, of=1e6, most={"A": 1.001e6}, p99_us={"A": 600})]),
+    Scenario("limit-64", "the same on 64 CPUs",
+             f"cpus 64\n{FAST}\ngroup A 100\nlimit A riops=1000000\nload A depth=512 think_us=1\nmeasure .2 .4\n",
+             [Right(rate=.999, of=1e6, most={"A": 1.001e6}, p99_us={"A": 600})]),
+    Scenario("limit-above", "the same above two groups, of which one has 16 times as much outstanding, beside one without limits",
+             f"cpus 16\n{FAST}\ngroup up 100\ngroup a 100 up\ngroup b 100 up\ngroup free 100\nlimit up riops=1000000\n"
+             "load a depth=512 think_us=1\nload b depth=32 think_us=1\nload free depth=64 think_us=1\nmeasure .2 .4\n",
+             # b has 32 under way at most, for 81 us and until the next round of what a limit lets go, 50 us
+             [Right(least={"a": .7e6, "b": .23e6, "free": .73e6}, most={"a": .77e6, "b": .3e6})]),
+    Scenario("limit-gone", "a limit of 37,000 I/Os a second, QD32, 8 virtual CPUs on 2 of the host",
+             "cpus 8 run=4000000 gone=12000000\ndevice servers servers=1024 read_us=100 jitter=.05\ngroup A 100\n"
+             "limit A riops=37000\nload A depth=32 think_us=1\nmeasure .2 4.2\n",
+             [Right(rate=.995, of=37000, most={"A": 37200})]),
     Scenario("slower", "300 at QD8 beside 100 at QD64, 32 x 100 us; 10 times slower, and fast again",
              two("device servers servers=32 read_us=100 jitter=.05", "A 300 depth=8", "B 100 depth=64",
                  "at 3 device slow=10\nat 6 device slow=1\nmeasure 2 3\nmeasure 4 6\nmeasure 7 9"),

@@ -4,9 +4,10 @@
  *
  * Runs a scenario, a line each (times in seconds, the rest in the units of the names):
  *
- *	cpus NR [COST=NS]...		see struct lab_costs
+ *	cpus NR [COST=NS]...		see struct lab_costs; comes first, if at all
  *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes
  *	group NAME WEIGHT [PARENT]
+ *	limit GROUP [KEY=VALUE]...	as in io.max: rbps, wbps, riops, wiops
  *	load GROUP [KEY=VALUE]...	see load_keys[]
  *	at TIME device [KEY=VALUE]...	changes it
  *	at TIME weight GROUP WEIGHT
@@ -83,7 +84,7 @@ static void read_cpus(void)
 		{ "submit", &lab_costs.submit }, { "complete", &lab_costs.complete },
 		{ "lock", &lab_costs.lock }, { "transfer", &lab_costs.transfer },
 		{ "wakeup", &lab_costs.wakeup }, { "latency", &lab_costs.latency },
-		{ "timer", &lab_costs.timer }, { "run", &lab_costs.run }, { "gone", &lab_costs.gone },
+		{ "timer", &lab_costs.timer }, { "queue", &lab_costs.queue }, { "run", &lab_costs.run }, { "gone", &lab_costs.gone },
 	};
 	char *key, *value;
 
@@ -156,6 +157,16 @@ static void read_group(void)
 	nr_groups++;
 }
 
+static void read_limits(void)
+{
+	struct lab_group *grp = find(strtok(NULL, " \n"));
+	char *key, *value;
+
+	while (next_pair(&key, &value))
+		if (!lab_engine_limit(grp->engine, key, atof(value)))
+			fail("no such limit", key);
+}
+
 static void add(s64 when, enum what what)
 {
 	todo[nr_todo++] = (struct todo){ .when = when, .what = what };
@@ -178,6 +189,15 @@ static void read_at(void)
 	}
 }
 
+/* Once it is known how many CPUs there are. */
+static void start(void)
+{
+	if (nr_groups)
+		return;
+	lab_engine_init();
+	groups[nr_groups++] = (struct lab_group){ .name = "/", .engine = lab_engine_group("/", 100, NULL) };
+}
+
 static void read_line(char *line)
 {
 	char *what = strtok(line, " \n"), *key, *value;
@@ -186,7 +206,10 @@ static void read_line(char *line)
 		return;
 	if (!strcmp(what, "cpus")) {
 		read_cpus();
-	} else if (!strcmp(what, "device")) {
+		return;
+	}
+	start();
+	if (!strcmp(what, "device")) {
 		value = strtok(NULL, " \n");
 		if (!lab_device_kind(value))
 			fail("no such kind of device", value);
@@ -194,6 +217,8 @@ static void read_line(char *line)
 			set_device(key, value);
 	} else if (!strcmp(what, "group")) {
 		read_group();
+	} else if (!strcmp(what, "limit")) {
+		read_limits();
 	} else if (!strcmp(what, "load")) {
 		read_load();
 	} else if (!strcmp(what, "at")) {
@@ -310,8 +335,6 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1)
 		lab_seed(atoi(argv[1]));
-	lab_engine_init();
-	groups[nr_groups++] = (struct lab_group){ .name = "/", .engine = lab_engine_group("/", 100, NULL) };
 	while (getline(&line, &size, stdin) > 0)
 		read_line(line);
 	run();

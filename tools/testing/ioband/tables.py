@@ -14,7 +14,7 @@ import concurrent.futures
 import os
 
 from lab import simulate, total
-from scenarios import FLASH, VOLUME, Scenario
+from scenarios import FAST, FLASH, VOLUME, Scenario
 
 NVME = "device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200"
 DISK = "servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6"
@@ -86,7 +86,6 @@ def cpus(program, pool):
             nr, *(total(one) for one in got), got[3]["A"]["iops"] / total(got[3])), flush=True)
 
 
-FAST = "device servers servers=320 read_us=80 jitter=.05"
 TENANTS = FLASH + "\ngroup victim 100\ngroup other 100\n"
 
 
