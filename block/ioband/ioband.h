@@ -171,6 +171,7 @@ struct ioband_dev {
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
 	unsigned int		lanes_busy;	/* lanes that are */
 	bool			ready;	/* all its groups are there */
+	bool			weights_off;	/* see device_file.c */
 
 	struct gendisk		*disk;
 	struct request_queue	*q;
@@ -212,12 +213,13 @@ struct ioband_line {
 };
 
 /*
- * Does the share gate stand aside, as BFQ shares the disk?  BFQ alone sets this flag, while it is
- * the scheduler, to keep another throttle out of its way.
+ * Does the share gate stand aside, as it was told to, or as BFQ shares the disk?  BFQ alone sets
+ * this flag, while it is the scheduler, to keep another throttle out of its way.
  */
 static inline bool ioband_is_aside(const struct ioband_dev *dev)
 {
-	return unlikely(blk_queue_disable_wbt(dev->q)) && ioband_has_bfq();
+	return unlikely(READ_ONCE(dev->weights_off)) ||
+	       (unlikely(blk_queue_disable_wbt(dev->q)) && ioband_has_bfq());
 }
 
 /*

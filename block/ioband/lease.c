@@ -87,7 +87,7 @@ static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 {
 	u64 gap_ns = READ_ONCE(sh->lease_gap_ns);
 
-	if (sh->excess || sh->nr_active < 2 || !list_empty(&sh->hung))
+	if (sh->excess || sh->depth.pinned || sh->nr_active < 2 || !list_empty(&sh->hung))
 		return false;
 	if (gap_ns >= IOBAND_LEASE_ALWAYS_NS)
 		return true;

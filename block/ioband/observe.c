@@ -9,6 +9,7 @@
 
 #include "../blk-mq.h"
 #include "ioband.h"
+#include "depth_done.h"
 
 /* An I/O that takes longer than so many others counts as if it took that. */
 #define IOBAND_LATENCY_TIMES	16
@@ -142,6 +143,31 @@ static unsigned int ioband_tags(struct request_queue *q)
 	return clamp_t(u64, (u64)(set->queue_depth - set->reserved_tags) * queues, 1, depth);
 }
 
+static unsigned int ioband_chooses(struct request_queue *q)
+{
+	return blk_queue_rot(q) ? IOBAND_CHOOSES : 1;
+}
+
+/**
+ * ioband_observe_anew - what is known of a device may not be true any more
+ * @dev:	the device
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_anew(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_depth *depth = &dev->share.depth;
+	unsigned int pinned = depth->pinned;
+
+	lockdep_assert_held(&dev->lock);
+	dev->share.elevator = READ_ONCE(dev->q->elevator);
+	ioband_depth_init(depth, ioband_tags(dev->q), ioband_chooses(dev->q));
+	if (pinned)
+		ioband_depth_pin(depth, pinned);
+	ioband_lease_end(dev, now);
+}
+
 /**
  * ioband_observe_elevator - with another scheduler it is another device
  * @dev:	the device
@@ -150,19 +176,13 @@ static unsigned int ioband_tags(struct request_queue *q)
  */
 void ioband_observe_elevator(struct ioband_dev *dev)
 {
-	struct elevator_queue *elevator = READ_ONCE(dev->q->elevator);
-	struct ioband_sharer *sh = &dev->share;
-	unsigned int chooses = blk_queue_rot(dev->q) ? IOBAND_CHOOSES : 1;
-	unsigned int tags = ioband_tags(dev->q);
+	unsigned int chooses = ioband_chooses(dev->q), tags = ioband_tags(dev->q);
+	struct ioband_depth *depth = &dev->share.depth;
 
-	if (sh->elevator == elevator) {
-		if (unlikely(sh->depth.tags != tags || sh->depth.chooses != chooses))
-			ioband_depth_retag(&sh->depth, tags, chooses);
-		return;
-	}
-	sh->elevator = elevator;
-	ioband_depth_init(&sh->depth, tags, chooses);
-	ioband_lease_end(dev, ktime_get_ns());
+	if (dev->share.elevator != READ_ONCE(dev->q->elevator))
+		ioband_observe_anew(dev, ktime_get_ns());
+	else if (unlikely(depth->tags != tags || depth->chooses != chooses))
+		ioband_depth_retag(depth, tags, chooses);
 }
 
 /* It is not in flight any more. */
@@ -202,14 +222,24 @@ static void ioband_progress(struct ioband_grp *grp, s64 now)
 	list_move_tail(&grp->share.busy, &sh->busy);
 }
 
+/* What a bio that comes back was charged for a moment ago, most likely, and has not used. */
+static u64 ioband_unused(const struct ioband_sharer *sh, const struct bio *bio)
+{
+	bool write = bio_data_dir(bio);
+	u64 charged = ioband_cost_charged(&sh->cost, write, ioband_bio_length(bio));
+
+	/* the first part of a split has gone, and is an I/O by itself */
+	if (bio_flagged((struct bio *)bio, BIO_BPS_THROTTLED))
+		charged -= min(charged, ioband_cost_of(&sh->cost, write, 0));
+	return charged;
+}
+
 /* A bio comes back without having completed: it shows nothing, and is charged for later. */
 static void ioband_share_recall(struct ioband_grp *grp, const struct bio *bio, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
 
-	/* most likely what it was charged for a moment ago */
-	ioband_refund(grp, ioband_cost_charged(&sh->cost, bio_data_dir(bio),
-					       ioband_bio_length(bio)));
+	ioband_refund(grp, ioband_unused(sh, bio));
 	if (grp->share.own.where != IOBAND_STUCK)
 		return;
 	if (grp->share.infl == 1)

@@ -369,6 +369,8 @@ static int __init ioband_init(void)
 	if (ret || !ioband_owns_weights())
 		return ret;
 	return cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_weight_files) ?:
-	       cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_weight_files);
+	       cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_weight_files) ?:
+	       cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_device_files) ?:
+	       cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_device_files);
 }
 module_init(ioband_init);

@@ -310,6 +310,7 @@ bool ioband_watch(struct ioband_dev *dev, s64 now);
 /* observe.c */
 u32 ioband_bio_length(const struct bio *bio);
 void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes);
+void ioband_observe_anew(struct ioband_dev *dev, s64 now);
 void ioband_observe_elevator(struct ioband_dev *dev);
 void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int nr);
 void ioband_share_return(struct bio *bio);
@@ -351,5 +352,9 @@ void ioband_want(struct gendisk *disk);
 /* weight_file.c */
 extern struct cftype ioband_weight_files[];
 extern struct cftype ioband_legacy_weight_files[];
+
+/* device_file.c */
+extern struct cftype ioband_device_files[];
+extern struct cftype ioband_legacy_device_files[];
 
 #endif /* IOBAND_SHARER_H */

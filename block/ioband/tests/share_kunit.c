@@ -6,7 +6,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "../depth.h"
+#include "../depth_done.h"
 #include "../share.h"
 
 #define SEC	((s64)NSEC_PER_SEC)
