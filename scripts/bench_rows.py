@@ -11,6 +11,7 @@ subdirectory "none" has shares under several controllers; its rows are those of 
 """
 import argparse
 import bisect
+import collections
 import json
 import pathlib
 import re
@@ -162,26 +163,34 @@ def transfers(run, phase):
     raise ValueError(f"{run.path}: no phase {phase}")
 
 
-def own_transfers(run, phase, pattern):
-    """Those of them by functions of the kernel whose name has the pattern, which is for re."""
+def transfers_by_function(run, phase):
+    """The same by function of the kernel: {name: transfers}."""
     symbols = sorted((int(address, 16), name) for address, kind, name in
                      (line.split() for line in (run.path / "System.map").read_text().splitlines()) if kind in "tT")
     addresses = [address for address, _ in symbols]
-    own, counts = 0, False
+    found, counts = collections.Counter(), False
     for line in (run.path / "lines").read_text().splitlines():
         words = line.split()
         if words[0] == "phase":
             counts = words[1] == phase
-        elif counts and re.search(pattern, symbols[bisect.bisect(addresses, int(words[0], 16)) - 1][1]):
-            own += int(words[1])
-    return own
+        elif counts:
+            found[symbols[bisect.bisect(addresses, int(words[0], 16)) - 1][1]] += int(words[1])
+    return found
 
 
 def lines(run, opt, names):
-    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`; or by `own`."""
+    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`.
+
+    Or those by functions whose name has the pattern `own`, which is for re; or the `top` functions of all.
+    """
     if "own" in opt:
-        got = own_transfers(run, names[0], opt["own"]) / int(opt["units"])
-        yield f"transfers per {opt['unit']} by the controller", None, got
+        found = transfers_by_function(run, names[0])
+        got = sum(n for name, n in found.items() if re.search(opt["own"], name))
+        yield f"transfers per {opt['unit']} by the controller", None, got / int(opt["units"])
+        return
+    if "top" in opt:
+        for name, got in transfers_by_function(run, names[0]).most_common(int(opt["top"])):
+            yield f"transfers per {opt['unit']} in {name}()", None, got / int(opt["units"])
         return
     got = transfers(run, names[0]) / int(opt["units"])
     if "base" not in opt:

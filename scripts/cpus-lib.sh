@@ -8,9 +8,10 @@ units=()		# of each phase
 
 mark() { "$BLKIO_BIN/cache_mark"; }
 
-# row CASE BASE UNIT UNITS: of the phase that has just ended; and what is of the code of OWN, if that is set
+# row CASE BASE UNIT UNITS: of the phase that has just ended; and what is of the code of OWN, and the TOP functions, if these are set
 row() {
 	[ -z "${OWN:-}" ] || spec lines "cache lines" "$1" "unit=$3" "units=$4" "own=$OWN" "$phase"
+	[ -z "${TOP:-}" ] || spec lines "cache lines" "$1" "unit=$3" "units=$4" "top=$TOP" "$phase"
 	units[phase]=$4
 	spec lines "cache lines" "$1" "unit=$3" "units=$4" ${2:+"base=$2" "base_units=${units[$2]}"} "$phase"
 	phase=$((phase + 1))
