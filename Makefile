@@ -6,6 +6,7 @@ help:
 	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (10 minutes the first time on 2 cores, then a few)'
 	@echo 'make check           all tests; ends with "N passed, N failed" (about 35 minutes)'
+	@echo 'make check-tools     of these, those with systemd, crun, runc and podman in a root of Debian'"'"'s (five minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
@@ -15,7 +16,7 @@ help:
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
-	@echo 'make mutants         do the tests notice faults? 265 of them, one at a time (an hour)'
+	@echo 'make mutants         do the tests notice faults? 267 of them, one at a time (an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
@@ -29,6 +30,12 @@ demo:
 check:
 	@scripts/deps build
 	@scripts/check
+
+check-tools:
+	@scripts/deps build test
+	@scripts/build uml-vt
+	@scripts/debian-root
+	@scripts/selftest uml-tools
 
 bench:
 	@scripts/deps build test qemu plot
@@ -81,4 +88,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check bench lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check check-tools bench lab lab-long shell tree patches selftest torture mutants clean distclean

@@ -83,8 +83,8 @@ u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight)
 	if (!ioband_owns_weights())
 		return weight;
 	grp = blkg_to_grp(blkg);
-	weight = grp ? READ_ONCE(grp->share.own_weight) : 0;
-	return ioband_bfq_weight(weight ?: ioband_blkcg_weight(blkg->blkcg));
+	weight = grp ? READ_ONCE(grp->share.own_weight[IOBAND_WEIGHT]) : 0;
+	return ioband_bfq_weight(weight ?: ioband_blkcg_weight(blkg->blkcg, IOBAND_WEIGHT));
 }
 EXPORT_SYMBOL_GPL(ioband_weight_for_bfq);
 

@@ -359,23 +359,11 @@ static int ioband_show_v2(struct seq_file *sf, void *v)
 	.write = ioband_write_v1,					\
 }
 
-#define IOBAND_V1_STAT(_name, unit, show) {				\
-	.name = "throttle." _name,					\
-	.private = unit,						\
-	.seq_show = show,						\
-}
-
 struct cftype ioband_legacy_files[] = {
 	IOBAND_V1_LIMIT("read_bps_device", READ, IOBAND_BYTES),
 	IOBAND_V1_LIMIT("write_bps_device", WRITE, IOBAND_BYTES),
 	IOBAND_V1_LIMIT("read_iops_device", READ, IOBAND_IOS),
 	IOBAND_V1_LIMIT("write_iops_device", WRITE, IOBAND_IOS),
-	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
-	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
-		       ioband_print_rwstat_recursive),
-	IOBAND_V1_STAT("io_serviced", IOBAND_IOS, ioband_print_rwstat),
-	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS,
-		       ioband_print_rwstat_recursive),
 	{ }	/* terminate */
 };
 

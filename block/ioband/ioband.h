@@ -451,8 +451,7 @@ extern struct cftype ioband_legacy_files[];
 void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
 void ioband_reset_stats(struct blkg_policy_data *pd);
 void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got);
-int ioband_print_rwstat(struct seq_file *sf, void *v);
-int ioband_print_rwstat_recursive(struct seq_file *sf, void *v);
+extern struct cftype ioband_legacy_stat_files[];
 
 /* debugfs.c */
 #ifdef CONFIG_BLK_DEBUG_FS

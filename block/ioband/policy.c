@@ -365,7 +365,8 @@ static int __init ioband_init(void)
 	ret = ioband_dispatch_init();
 	if (ret)
 		return ret;
-	ret = blkcg_policy_register(&blkcg_policy_ioband);
+	ret = blkcg_policy_register(&blkcg_policy_ioband) ?:
+	      cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_stat_files);
 	if (ret || !ioband_owns_weights())
 		return ret;
 	return cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_weight_files) ?:

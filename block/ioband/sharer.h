@@ -79,12 +79,20 @@ struct ioband_node {
 	u64			active_sum;	/* weights of those that are active */
 };
 
+/* A cgroup's weights; each may be another one for a device. */
+enum ioband_weight {
+	IOBAND_WEIGHT,		/* among its siblings */
+	IOBAND_LEAF_WEIGHT,	/* of its own I/O among that of the groups below, v1 */
+	IOBAND_WEIGHTS,
+};
+
 /* per group and device: its share; dev->lock */
 struct ioband_share {
 	struct ioband_node	own;		/* its I/O */
 	struct ioband_node	all;		/* and that of the groups below; not of the root */
 	u32			weight;		/* the one that counts */
-	u32			own_weight;	/* set for this device, 0 for none */
+	u32			leaf;		/* of its own I/O; 0: the default */
+	u32			own_weight[IOBAND_WEIGHTS];	/* for this device; 0: none */
 
 	struct bio_list		fifo[2];	/* what waits: sync, and writeback */
 	unsigned int		turn;		/* of these two */
@@ -237,7 +245,7 @@ static inline unsigned int ioband_depth_now(const struct ioband_sharer *sh)
 /* per cgroup */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;		/* first */
-	u32			weight;		/* 0 for the default */
+	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
 };
 
 /* bypass.c */
@@ -331,9 +339,9 @@ u32 ioband_leaf_weight(struct ioband_grp *grp);
 u64 ioband_share_part(struct ioband_grp *grp);
 void ioband_weight_online(struct ioband_grp *grp);
 void ioband_weight_offline(struct ioband_grp *grp);
-void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight);
-void ioband_set_own_weight(struct ioband_grp *grp, u32 weight);
-u32 ioband_blkcg_weight(struct blkcg *blkcg);
+void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 weight);
+void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32 weight);
+u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which);
 void ioband_weight_init(struct ioband_grp *grp);
 struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
 void ioband_cpd_free(struct blkcg_policy_data *cpd);

@@ -166,7 +166,7 @@ static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
 }
 
 /* blkio.throttle.io_service_bytes and io_serviced; private is the unit */
-int ioband_print_rwstat(struct seq_file *sf, void *v)
+static int ioband_print_rwstat(struct seq_file *sf, void *v)
 {
 	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
 			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
@@ -174,7 +174,7 @@ int ioband_print_rwstat(struct seq_file *sf, void *v)
 }
 
 /* the same with all groups below */
-int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
+static int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
 {
 	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)),
 			  ioband_prfill_rwstat_recursive,
@@ -205,3 +205,39 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 				u64_stats_set(&stat->cnt[kind][unit], 0);
 	}
 }
+
+/* What is not known. */
+static int ioband_print_nothing(struct seq_file *sf, void *v)
+{
+	return 0;
+}
+
+#define IOBAND_V1_STAT(_name, unit, show) {				\
+	.name = _name,							\
+	.private = unit,						\
+	.seq_show = show,						\
+}
+
+/*
+ * Also by the names that CFQ had.  Programs that find one of them want all: containerd, youki.
+ * What is not known is empty, and then runc looks at those of throttle.
+ */
+struct cftype ioband_legacy_stat_files[] = {
+	IOBAND_V1_STAT("throttle.io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
+	IOBAND_V1_STAT("throttle.io_service_bytes_recursive", IOBAND_BYTES,
+		       ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("throttle.io_serviced", IOBAND_IOS, ioband_print_rwstat),
+	IOBAND_V1_STAT("throttle.io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
+		       ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("io_serviced", IOBAND_IOS, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("sectors_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("time_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_queued_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_merged_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_service_time_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_wait_time_recursive", 0, ioband_print_nothing),
+	{ }	/* terminate */
+};

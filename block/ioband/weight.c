@@ -3,7 +3,7 @@
  * Weights, and what part of a device they are.
  *
  * Siblings share what their parent gets, see tree.c.  A group's own I/O counts as that of a
- * child with the default weight.  Only active ones count.
+ * child with the default weight, or on v1 with its leaf weight.  Only active ones count.
  */
 #include <linux/blkdev.h>
 
@@ -14,7 +14,7 @@
 /* A weight counts at once, whatever was earned by the old one. */
 #define IOBAND_WEIGHT_LEAD_NS	(10 * NSEC_PER_MSEC)
 
-/* cgroups with another than the default weight */
+/* weights of cgroups that are not the default */
 atomic_t ioband_nr_weights = ATOMIC_INIT(0);
 
 static struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
@@ -35,14 +35,15 @@ u32 ioband_default_weight(void)
 }
 
 /**
- * ioband_blkcg_weight - the weight of a cgroup
+ * ioband_blkcg_weight - a weight of a cgroup
  * @blkcg:	the cgroup
+ * @which:	which one
  *
  * Return: what was set, or the default.
  */
-u32 ioband_blkcg_weight(struct blkcg *blkcg)
+u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which)
 {
-	return READ_ONCE(ioband_blkcg(blkcg)->weight) ?: ioband_default_weight();
+	return READ_ONCE(ioband_blkcg(blkcg)->weight[which]) ?: ioband_default_weight();
 }
 
 /**
@@ -53,7 +54,9 @@ u32 ioband_blkcg_weight(struct blkcg *blkcg)
  */
 u32 ioband_leaf_weight(struct ioband_grp *grp)
 {
-	return pd_to_blkg(&grp->pd)->parent ? ioband_default_weight() : grp->share.weight;
+	if (!pd_to_blkg(&grp->pd)->parent)
+		return grp->share.weight;
+	return grp->share.leaf ?: ioband_default_weight();
 }
 
 /**
@@ -92,59 +95,65 @@ static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
 		ioband_node_bound(n, IOBAND_WEIGHT_LEAD_NS);
 }
 
-static void ioband_update_weight(struct ioband_grp *grp)
+/* The leaf weight counts from the group's next I/O on that waits, see ioband_queue(). */
+static void ioband_update_weights(struct ioband_grp *grp)
 {
-	u32 weight = grp->share.own_weight ?:
-		ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+	struct blkcg *blkcg = pd_to_blkg(&grp->pd)->blkcg;
+	u32 weight = grp->share.own_weight[IOBAND_WEIGHT] ?:
+		ioband_blkcg_weight(blkcg, IOBAND_WEIGHT);
 
 	lockdep_assert_held(&grp->dev->lock);
+	grp->share.leaf = grp->share.own_weight[IOBAND_LEAF_WEIGHT] ?:
+		READ_ONCE(ioband_blkcg(blkcg)->weight[IOBAND_LEAF_WEIGHT]);
 	if (weight != grp->share.weight)
 		ioband_set_weight(grp, weight);
 }
 
 /**
- * ioband_set_blkcg_weight - set the weight of a cgroup
+ * ioband_set_blkcg_weight - set a weight of a cgroup
  * @blkcg:	the cgroup
+ * @which:	which one
  * @weight:	in range, or 0 for the default
  *
  * Context: takes blkcg->lock.
  */
-void ioband_set_blkcg_weight(struct blkcg *blkcg, u32 weight)
+void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 weight)
 {
+	u32 *now = &ioband_blkcg(blkcg)->weight[which];
 	struct blkcg_gq *blkg;
-	u32 old;
 
 	guard(spinlock_irq)(&blkcg->lock);
-	old = ioband_blkcg(blkcg)->weight;
-	WRITE_ONCE(ioband_blkcg(blkcg)->weight, weight);
-	atomic_add(!!weight - !!old, &ioband_nr_weights);
+	atomic_add(!!weight - !!*now, &ioband_nr_weights);
+	WRITE_ONCE(*now, weight);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct ioband_grp *grp = blkg_to_grp(blkg);
 
 		if (!grp) {
-			ioband_tell_bfq(blkg, weight ?: ioband_default_weight());
+			ioband_tell_bfq(blkg, ioband_blkcg_weight(blkcg, IOBAND_WEIGHT));
 			continue;
 		}
 		guard(spinlock_irqsave)(&grp->dev->lock);
-		ioband_update_weight(grp);
+		ioband_update_weights(grp);
 	}
 }
 
 /**
- * ioband_set_own_weight - set the weight of a group on its device
+ * ioband_set_own_weight - set a weight of a group on its device
  * @grp:	the group
+ * @which:	which one
  * @weight:	in range, or 0 for that of its cgroup
  *
  * Context: queue_lock held; takes dev->lock.
  */
-void ioband_set_own_weight(struct ioband_grp *grp, u32 weight)
+void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32 weight)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
+	u32 *now = &grp->share.own_weight[which];
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	WRITE_ONCE(sh->nr_own, sh->nr_own + !!weight - !!grp->share.own_weight);
-	WRITE_ONCE(grp->share.own_weight, weight);
-	ioband_update_weight(grp);
+	WRITE_ONCE(sh->nr_own, sh->nr_own + !!weight - !!*now);
+	WRITE_ONCE(*now, weight);
+	ioband_update_weights(grp);
 }
 
 /**
@@ -160,7 +169,7 @@ void ioband_weight_init(struct ioband_grp *grp)
 	INIT_LIST_HEAD(&g->busy);
 	INIT_LIST_HEAD(&g->awaited);
 	INIT_LIST_HEAD(&g->leased);
-	g->weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg);
+	g->weight = ioband_blkcg_weight(pd_to_blkg(&grp->pd)->blkcg, IOBAND_WEIGHT);
 	if (parent && parent->parent)
 		above = &blkg_to_grp(parent)->share.all;
 	ioband_node_init(&g->all, above, g->weight);
@@ -176,7 +185,7 @@ void ioband_weight_init(struct ioband_grp *grp)
 void ioband_weight_online(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	ioband_update_weight(grp);
+	ioband_update_weights(grp);
 }
 
 /**
@@ -192,9 +201,10 @@ void ioband_weight_offline(struct ioband_grp *grp)
 	struct ioband_sharer *sh = &grp->dev->share;
 
 	lockdep_assert_held(&grp->dev->lock);
-	if (grp->share.own_weight)
-		WRITE_ONCE(sh->nr_own, sh->nr_own - 1);
-	grp->share.own_weight = 0;
+	for (int which = 0; which < IOBAND_WEIGHTS; which++) {
+		WRITE_ONCE(sh->nr_own, sh->nr_own - !!grp->share.own_weight[which]);
+		grp->share.own_weight[which] = 0;
+	}
 }
 
 struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
@@ -208,7 +218,7 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd)
 {
 	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
 
-	if (blkcg->weight)
-		atomic_dec(&ioband_nr_weights);
+	for (int which = 0; which < IOBAND_WEIGHTS; which++)
+		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
 	kfree(blkcg);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The files of weights: blkio.weight and blkio.weight_device, io.weight; and these by BFQ's
- * names, which many programs know only.  All are of the same weight.
+ * names, which many programs know only.  All are of the same weight.  And on v1 the leaf weight,
+ * which CFQ had: what a group's own I/O counts with among its children's.
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
@@ -17,6 +18,12 @@
 #define IOBAND_OF_GROUP		BIT(0)	/* the weight of the cgroup, "N" */
 #define IOBAND_OF_DEVICES	BIT(1)	/* "M:m N"; with the above: "default N" */
 #define IOBAND_BY_BFQ		BIT(2)	/* the range is BFQ's */
+#define IOBAND_OF_LEAF		BIT(3)	/* the leaf weight */
+
+static enum ioband_weight ioband_which(unsigned long kind)
+{
+	return kind & IOBAND_OF_LEAF ? IOBAND_LEAF_WEIGHT : IOBAND_WEIGHT;
+}
 
 /* "N"; in the range of a file, errors as those that had it before */
 static int ioband_parse_weight(const char *str, unsigned long kind, u32 *weight)
@@ -54,7 +61,7 @@ static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned l
 		if (ret)
 			return ret;
 	}
-	ioband_set_blkcg_weight(blkcg, weight);
+	ioband_set_blkcg_weight(blkcg, ioband_which(kind), weight);
 	if (weight)
 		ioband_share_begin();
 	return 0;
@@ -67,7 +74,7 @@ struct ioband_weight_line {
 	u32			weight;
 };
 
-/* "N", "default", in blkio.weight_device also "0" */
+/* "N", "default", "0", which libvirt and container runtimes write for that */
 static int ioband_own_parse(struct ioband_line *line, char *body)
 {
 	struct ioband_weight_line *own =
@@ -75,7 +82,7 @@ static int ioband_own_parse(struct ioband_line *line, char *body)
 	int ret;
 
 	body = strim(body);
-	if (!strcmp(body, "default") || (own->kind == IOBAND_OF_DEVICES && !strcmp(body, "0")))
+	if (!strcmp(body, "default") || !strcmp(body, "0"))
 		return 0;
 	ret = ioband_parse_weight(body, own->kind, &own->weight);
 	if (ret)
@@ -89,7 +96,7 @@ static void ioband_own_apply(struct ioband_line *line, struct ioband_grp *grp)
 	struct ioband_weight_line *own =
 		container_of(line, struct ioband_weight_line, line);
 
-	ioband_set_own_weight(grp, own->weight);
+	ioband_set_own_weight(grp, ioband_which(own->kind), own->weight);
 }
 
 static int ioband_write_own(struct blkcg *blkcg, char *buf, unsigned long kind)
@@ -133,7 +140,7 @@ static u32 ioband_weight_shown(u32 weight, unsigned long kind)
 
 static u64 ioband_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd, int kind)
 {
-	u32 own = READ_ONCE(pd_to_grp(pd)->share.own_weight);
+	u32 own = READ_ONCE(pd_to_grp(pd)->share.own_weight[ioband_which(kind)]);
 
 	return own ? __blkg_prfill_u64(sf, pd, ioband_weight_shown(own, kind)) : 0;
 }
@@ -142,10 +149,11 @@ static int ioband_weight_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
 	unsigned long kind = seq_cft(sf)->private;
+	u32 weight = ioband_blkcg_weight(blkcg, ioband_which(kind));
 
 	if (kind & IOBAND_OF_GROUP)
 		seq_printf(sf, "%s%u\n", kind & IOBAND_OF_DEVICES ? "default " : "",
-			   ioband_weight_shown(ioband_blkcg_weight(blkcg), kind));
+			   ioband_weight_shown(weight, kind));
 	if (kind & IOBAND_OF_DEVICES)
 		blkcg_print_blkgs(sf, blkcg, ioband_prfill_weight, &blkcg_policy_ioband,
 				  kind, false);
@@ -163,6 +171,9 @@ static int ioband_weight_show(struct seq_file *sf, void *v)
 struct cftype ioband_legacy_weight_files[] = {
 	IOBAND_WEIGHT_FILE("weight", IOBAND_OF_GROUP, 0),
 	IOBAND_WEIGHT_FILE("weight_device", IOBAND_OF_DEVICES, 0),
+	IOBAND_WEIGHT_FILE("leaf_weight", IOBAND_OF_GROUP | IOBAND_OF_LEAF, CFTYPE_NOT_ON_ROOT),
+	IOBAND_WEIGHT_FILE("leaf_weight_device", IOBAND_OF_DEVICES | IOBAND_OF_LEAF,
+			   CFTYPE_NOT_ON_ROOT),
 	IOBAND_WEIGHT_FILE("bfq.weight", IOBAND_OF_GROUP | IOBAND_BY_BFQ, CFTYPE_NOT_ON_ROOT),
 	IOBAND_WEIGHT_FILE("bfq.weight_device",
 			   IOBAND_OF_GROUP | IOBAND_OF_DEVICES | IOBAND_BY_BFQ, CFTYPE_NOT_ON_ROOT),

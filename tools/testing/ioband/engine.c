@@ -81,7 +81,7 @@ void lab_engine_weight(void *group, int weight)
 
 	to->blkcg.blkg = &to->blkg;
 	guard(spinlock_irq)(&dev->lock);
-	ioband_set_own_weight(&to->grp, weight);
+	ioband_set_own_weight(&to->grp, IOBAND_WEIGHT, weight);
 }
 
 /* Set a limit of those that io.max has, units a second.  Returns false if there is no such one. */

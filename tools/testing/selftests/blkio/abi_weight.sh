@@ -26,6 +26,8 @@ bad_weights() {
 	local value
 	bad_numbers "$1" "$2" "\\n"
 	for value in $((MIN - 1)) $((MAX + 1)) 4294967{296,796} 922337203685477{5808,6308}; do
+		# takes it back
+		[ "$2$value" != "$DISK 0" ] || continue
 		refused $RANGE "$1" "$2$value"
 	done
 	for value in 18446744073709552116 "$KILO_DIGITS"; do refused ERANGE "$1" "$2$value"; done
@@ -121,11 +123,36 @@ by_bfq() {
 	taken "$own" "default 310" "default 310"
 	taken "$own" "$DISK 70" "default 310"$'\n'"$DISK 70"
 	check "$CGV: ${own##*/} is the weight on a device" grep -qx "$DISK 70" "$OWN"
-	for value in 0 1001; do refused ERANGE "$own" "$DISK $value"; done
+	refused ERANGE "$own" "$DISK 1001"
+	taken "$own" "$DISK 0" "default 310"
 	refused ENODEV "$own" "$MISSING 50"
 	taken "$own" "$DISK default" "default 310"
 	check "$CGV: the root group has no ${own##*/}" test ! -e "$CG/${own##*/}"
 	put "$OWN" "$DISK 77"
+}
+
+# leaf: v1's weights of a group's own I/O, beside its weight
+leaf() {
+	local file=$CG/g/blkio.leaf_weight before
+	local own=${file}_device
+	before=$(cat "$WEIGHT" "$OWN")
+	check "v1: a new group has the default leaf weight" equal "$(cat "$file" "$own")" 500
+	taken "$file" 10 10
+	taken "$file" 1000 1000
+	taken "$own" "$DISK 70" "$DISK 70"
+	for value in 9 1001; do
+		refused ERANGE "$file" $value
+		refused ERANGE "$own" "$DISK $value"
+	done
+	for value in x " " "default 50" "$DISK 50"; do refused EINVAL "$file" "$value"; done
+	for value in "default 50" 50; do refused EINVAL "$own" "$value"; done
+	refused ENODEV "$own" "$MISSING 50"
+	taken "$own" "$DISK 0" ""
+	taken "$own" "$DISK 80" "$DISK 80"
+	taken "$own" "$DISK default" ""
+	taken "$file" 500 500
+	check "v1: the weight is another one" equal "$(cat "$WEIGHT" "$OWN")" "$before"
+	check "v1: the root group has no leaf weight" test ! -e "$CG/blkio.leaf_weight"
 }
 
 v1() {
@@ -138,6 +165,7 @@ v1() {
 	own_takes "$DISK 0" 0
 	for value in "default 50" "$DISK 50"; do refused EINVAL "$WEIGHT" "$value"; done
 	for value in "default 50" 50; do refused EINVAL "$OWN" "$value"; done
+	leaf
 	by_bfq "$CG/g/blkio.bfq.weight" "$CG/g/blkio.bfq.weight_device" ""
 	# the root group has the files too
 	taken "$CG/blkio.weight" 300 300
@@ -185,12 +213,14 @@ v2() {
 	bad_weights "$WEIGHT" "default "
 	own_takes "default 10000" 10000 "$DISK 77"
 	own_takes "default   1\\n" 1 "$DISK 77"
+	own_takes "$DISK 0" 1
+	put "$OWN" "$DISK 77"
 	by_bfq "$CG/g/io.bfq.weight" "$CG/g/io.bfq.weight" "default "
 	put "$WEIGHT" 10000
 	check "v2: BFQ's weights end at 1000" equal "$(head -n 1 "$CG/g/io.bfq.weight")" "default 1000"
 }
 
-plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30))
+plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30 + 21))
 odd_devices
 v1
 v2

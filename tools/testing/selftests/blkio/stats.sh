@@ -41,6 +41,8 @@ v1() {
 	do_io p/a
 	check "v1 bytes" is p/a/$T.io_service_bytes $R $W $D
 	check "v1 I/Os" is p/a/$T.io_serviced 100 50 3
+	check "v1 bytes, by CFQ's name" is p/a/blkio.io_service_bytes $R $W $D
+	check "v1 I/Os with those below, by CFQ's name" is p/blkio.io_serviced_recursive 100 50 3
 	do_io p/b
 	do_io p/b
 	check "v1 bytes of another group" \
@@ -95,7 +97,7 @@ v2() {
 	umount_cgroup
 }
 
-plan 17
+plan 19
 null_dev nb0 memory_backed=1 discard=1 size=64
 v1
 v2

@@ -24,6 +24,13 @@ tree() {
 		run -s 4k -p rand
 		# p 2/3: itself 2/7, a 3/7 (x 3/4, y 1/4), b 2/7
 		check "v1: three levels, with I/O of its own in the middle" shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
+		echo $((2 * DFL)) >"$CG/p/blkio.leaf_weight"
+		run -s 4k -p rand
+		# p 2/3: itself 4/9, a 3/9, b 2/9
+		check "v1: the group in the middle has a leaf weight" shared 5000 0 16 9 3 8 18
+		echo "$(devno "$DEV") $DFL" >"$CG/p/blkio.leaf_weight_device"
+		run -s 4k -p rand
+		check "v1: and another one on this disk" shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
 	else
 		NAMES=(p/a/x p/a/y p/b q)
 		DEPTHS=(8 8 8 8)
@@ -91,7 +98,7 @@ many() {
 	done
 }
 
-plan 14
+plan 16
 scenarios v1
 scenarios v2
 
