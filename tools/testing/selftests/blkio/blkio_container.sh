@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the tests of container runtimes after blkio_tools.sh: bundles whose root has the programs of the guest, and
+# containers that run one load each; limits and weights of crun's, runc's and podman's.
+ROOTFS=$TMP/rootfs
+case $CGV in v1) WEIGHT=blkio.weight ;; v2) WEIGHT=io.weight ;; esac
+# podman wants IPv4 otherwise
+printf '[containers]\ndefault_sysctls = []\n' >"$TMP/containers.conf"
+export CONTAINERS_CONF=$TMP/containers.conf
+
+# rootfs: makes it; what it has is mounted from the guest's root
+rootfs() {
+	mkdir -p "$ROOTFS"/{usr,load,proc,sys,dev,tmp,etc,run,var}
+	ln -s usr/bin usr/lib usr/lib64 usr/sbin "$ROOTFS"
+}
+
+# oci_device KEY VALUE: of DISK, as config.json has it
+oci_device() { echo "{\"major\": ${DISK%:*}, \"minor\": ${DISK#*:}, \"$1\": $2}"; }
+
+# bundle NAME BLOCKIO OPTION...: a container that runs a load
+bundle() {
+	local name=$1 block=$2 args
+	shift 2
+	args=$(jq -nc --args '$ARGS.positional' -- /load/blkio_load "$@")
+	mkdir -p "$TMP/$name"
+	ln -sfn "$ROOTFS" "$TMP/$name/rootfs"
+	jq -n --argjson args "$args" --argjson block "$block" --arg root "$ROOTFS" --arg load "$(dirname "$LOAD")" --arg name "$name" '
+		def bound($from; $to; $how): {destination: $to, source: $from, type: "bind", options: ["rbind", $how]};
+		{ociVersion: "1.0.2", root: {path: $root}, hostname: $name,
+		 process: {cwd: "/", user: {uid: 0, gid: 0}, env: ["PATH=/usr/bin"], args: $args},
+		 mounts: [{destination: "/proc", type: "proc", source: "proc"}, bound("/usr"; "/usr"; "ro"), bound($load; "/load"; "ro"),
+			  bound("/dev"; "/dev"; "rw")],
+		 linux: {cgroupsPath: ("/" + $name), namespaces: [{type: "pid"}, {type: "mount"}, {type: "uts"}, {type: "ipc"}],
+			 resources: {devices: [{allow: true, access: "rwm"}], blockIO: $block}}}' >"$TMP/$name/config.json"
+}
+
+# runtime RUNTIME NAME: runs it to its end; what the load prints is in NAME.json
+runtime() {
+	"$1" --root "$TMP/state-$1" run -b "$TMP/$2" "$2" >"$TMP/$2.json" 2>"$TMP/$2.err" </dev/null || cat "$TMP/$2.err"
+}
+
+# all_asked DIR: in ten seconds the group has four limits
+all_asked() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		case $CGV in
+		v2) ! grep -xF "$DISK rbps=3000000 wbps=4000000 riops=50 wiops=60" "$1/io.max" 2>/dev/null || return 0 ;;
+		v1) [ "$(cat "$1"/blkio.throttle.{read,write}_{bps,iops}_device 2>/dev/null)" != \
+			"$(printf "$DISK %s\n" 3000000 50 4000000 60)" ] || return 0 ;;
+		esac
+		sleep 0.1
+	done
+	return 1
+}
+
+# limits RUNTIME: 80 I/Os of 64 KiB at 3 MB/s, 200 at 100 IOPS, and what update changes
+limits() {
+	local runtime=$1 all
+	bundle "$runtime" "{\"throttleReadBpsDevice\": [$(oci_device rate 3000000)]}" -f "$DEV" -s 64k -n 80
+	runtime "$runtime" "$runtime"
+	check "$runtime, throttleReadBpsDevice: rate" took "$runtime" "$(paced 65536 80 3000000)"
+	bundle "$runtime" "{\"throttleWriteIOPSDevice\": [$(oci_device rate 100)]}" -f "$DEV" -o w -s 4k -d 8 -t 2
+	runtime "$runtime" "$runtime"
+	check "$runtime, throttleWriteIOPSDevice: rate" within "$(val "$runtime" ios)" 200 10000
+	all="{\"throttleReadBpsDevice\": [$(oci_device rate 3000000)], \"throttleWriteBpsDevice\": [$(oci_device rate 4000000)],
+		\"throttleReadIOPSDevice\": [$(oci_device rate 50)], \"throttleWriteIOPSDevice\": [$(oci_device rate 60)]}"
+	bundle "$runtime" "$all" -f "$DEV" -s 4k -t 30
+	runtime "$runtime" "$runtime" &
+	check "$runtime, all limits: they are set" all_asked "$CG/$runtime"
+	"$runtime" --root "$TMP/state-$runtime" update --blkio-weight 600 "$runtime"
+	check "$runtime update --blkio-weight: the weight" equal "$(sed 's/default //' "$CG/$runtime/$WEIGHT")" 600
+	"$runtime" --root "$TMP/state-$runtime" kill "$runtime" KILL
+	wait $!
+}
+
+# weights RUNTIME: two containers, 1:3
+weights() {
+	local runtime=$1
+	shared "$runtime, weight 100 and 300: shares" "$runtime" '{"weight": 100}' '{"weight": 300}'
+	shared "$runtime, weightDevice 100 and 300: shares" "$runtime" \
+		"{\"weightDevice\": [$(oci_device weight 100)]}" "{\"weightDevice\": [$(oci_device weight 300)]}"
+}
+
+# shared TEXT RUNTIME BLOCKIO BLOCKIO
+shared() {
+	bundle light "$3" -f "$DEV" -s 4k -p rand -d 16 -t 6
+	bundle heavy "$4" -f "$DEV" -s 4k -p rand -d 16 -t 6 -S 2
+	runtime "$2" light &
+	runtime "$2" heavy
+	wait
+	check "$1" parts light heavy 750
+}
+
+# pod NAME OPTION... -- OPTION...: podman, of a load whose output is in NAME.json
+pod() {
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	podman --root "$TMP/podman" --runroot "$TMP/podman-run" --storage-driver vfs --cgroup-manager cgroupfs --runtime "$(command -v crun)" \
+		--events-backend none run --rm --name "$name" --network none --log-driver none -v /usr:/usr:ro -v "$(dirname "$LOAD"):/load:ro" \
+		--device "$DEV" "${options[@]}" --rootfs "$ROOTFS" /load/blkio_load "$@" >"$TMP/$name.json" 2>"$TMP/$name.err" || cat "$TMP/$name.err"
+}
+
+podman_limits() {
+	pod reads --device-read-bps "$DEV:3mb" -- -f "$DEV" -s 64k -n 80
+	check "podman --device-read-bps: rate" took reads "$(paced 65536 80 3145728)"
+	pod writes --device-write-bps "$DEV:3mb" -- -f "$DEV" -o w -s 64k -n 80
+	check "podman --device-write-bps: rate" took writes "$(paced 65536 80 3145728)"
+	pod rops --device-read-iops "$DEV:50" -- -f "$DEV" -s 4k -d 4 -t 2
+	check "podman --device-read-iops: rate" within "$(val rops ios)" 100 10000
+	pod wops --device-write-iops "$DEV:100" -- -f "$DEV" -o w -s 4k -d 4 -t 2
+	check "podman --device-write-iops: rate" within "$(val wops ios)" 200 10000
+}
+
+# podman_shares TEXT OPTION OPTION: two containers, 1:3
+podman_shares() {
+	start_soon
+	pod light "$2" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 &
+	pod heavy "$3" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 -S 2
+	wait
+	check "$1" parts light heavy 750
+}

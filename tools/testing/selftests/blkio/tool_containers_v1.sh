@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# crun and runc by config.json and update, podman by its options: limits and weights of containers, on v1.
+# configs: uml-tools
+# root: bookworm
+# args: systemd.unified_cgroup_hierarchy=0
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_tools.sh"
+the_cgroup v1
+# shellcheck source=blkio_container.sh
+. "$HERE/blkio_container.sh"
+
+plan 20
+null_dev fast memory_backed=1 size=256 completion_nsec=20000
+DISK=$(devno "$DEV")
+rootfs
+limits crun
+limits runc
+podman_limits
+null_dev slow completion_nsec=4000000 hw_queue_depth=8
+DISK=$(devno "$DEV")
+weights crun
+weights runc
+podman_shares "podman --blkio-weight 100 and 300: shares" --blkio-weight=100 --blkio-weight=300
+podman_shares "podman --blkio-weight-device: shares" "--blkio-weight-device=$DEV:100" "--blkio-weight-device=$DEV:300"
+# what counts among a container's children, which has none
+bundle leaf "{\"leafWeight\": 300, \"weightDevice\": [$(oci_device weight 300)]}" -f "$DEV" -s 4k -n 1000
+runtime crun leaf &
+sleep 1
+check "crun, leafWeight: it is set" equal "$(cat "$CG/leaf/blkio.leaf_weight")" 300
+check "crun, weightDevice: it is set" equal "$(cat "$CG/leaf/blkio.weight_device")" "$DISK 300"
+wait

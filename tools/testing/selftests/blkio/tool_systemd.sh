@@ -1,0 +1,105 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# systemd: what unit properties ask for, and what the kernel gives; services, scopes, slices, changes under load.
+# configs: uml-tools
+# root: bookworm
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_tools.sh"
+# shellcheck source=blkio_systemd.sh
+. "$HERE/blkio_systemd.sh"
+
+limits() {
+	local name
+	capped "IOReadBandwidthMax=: rate" "IOReadBandwidthMax=$DEV 3M" -f "$DEV"
+	capped "IOWriteBandwidthMax=: rate" "IOWriteBandwidthMax=$DEV 3M" -f "$DEV" -o w
+	systemd-run -q --scope --unit=scoped -p "IOReadBandwidthMax=$DEV 3M" "$LOAD" -f "$DEV" -s 64k -n 120 >"$TMP/scoped.json"
+	check "a scope: rate" took scoped "$(paced 65536 120 3000000)"
+	capped "the path of a file means its disk: rate" "IOWriteBandwidthMax=/mnt/file 3M" -f /mnt/file -o w
+	service many "IOReadIOPSMax=$DEV 100" -- -f "$DEV" -s 4k -d 8 -t 4
+	check "IOReadIOPSMax=: rate" within "$(val many ios)" 400 10000
+	# a limit of a slice binds all that is in it
+	systemctl set-property --runtime both.slice "IOReadBandwidthMax=$DEV 4M"
+	END=--no-block
+	for name in one two; do service $name Slice=both.slice -- -f "$DEV" -s 64k -t 4; done
+	sleep 5
+	check "a limit of a slice binds two services" \
+		within $((($(val one bytes) + $(val two bytes)) / 4)) 4000000 20000
+	END=--wait
+}
+
+# live: one service, whose limit changes, goes, and is read anew
+live() {
+	local file=$CG/system.slice/live.service/io.max
+	END=--no-block
+	service live -- -f "$DEV" -s 64k -t 30 -i 1
+	END=--wait
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 2M"
+	check "set-property: io.max" asked "$file" "$DISK rbps=2000000 wbps=max riops=max wiops=max"
+	sleep 1
+	rate_is "set-property: rate" 2000000
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 5M"
+	rate_is "set-property to another rate: rate" 5000000
+	systemctl daemon-reload
+	rate_is "daemon-reload: rate" 5000000
+	systemctl daemon-reexec
+	rate_is "daemon-reexec: rate" 5000000
+	systemctl set-property --runtime live IOReadBandwidthMax=
+	check "reset: no line in io.max" equal "$(cat "$file")" ""
+	systemctl stop live
+}
+
+weights() {
+	local scheduler
+	for scheduler in none mq-deadline; do
+		echo $scheduler >"/sys/block/${DEV##*/}/queue/scheduler"
+		shared "IOWeight=100 and 300, $scheduler: shares" IOWeight=100 IOWeight=300
+		shared "IODeviceWeight=50 and 150, $scheduler: shares" "IODeviceWeight=$DEV 50" "IODeviceWeight=$DEV 150"
+	done
+	systemctl set-property --runtime low.slice IOWeight=50
+	systemctl set-property --runtime high.slice IOWeight=150
+	shared "slices with IOWeight=50 and 150: shares" Slice=low.slice Slice=high.slice
+}
+
+# what systemd takes back, and what it leaves
+resets() {
+	local dir=$CG/system.slice/idle.service
+	systemd-run -q --unit=idle -p IOWeight=300 -p "IODeviceWeight=$DEV 250" sleep 1000
+	check "IOWeight= and IODeviceWeight=: io.weight" equal "$(cat "$dir/io.weight")" "default 300
+$DISK 250"
+	systemctl set-property --runtime idle IOWeight=
+	check "IOWeight= reset: the default" equal "$(head -n 1 "$dir/io.weight")" "default 100"
+	systemctl set-property --runtime idle IODeviceWeight=
+	check "IODeviceWeight= reset: systemd writes nothing, the line stays" asked "$dir/io.weight" "$DISK 250"
+	echo "$DISK default" >"$dir/io.weight"
+	check "and goes by hand" equal "$(cat "$dir/io.weight")" "default 100"
+	systemctl stop idle
+}
+
+# a service of a user's that has its group delegated sets limits below
+delegated() {
+	chmod 755 "$TMP"
+	cat >"$TMP/below" <<-TEXT
+		cd "$CG\$(sed s/0:://\;q /proc/self/cgroup)" && mkdir manager load && echo \$\$ >manager/cgroup.procs &&
+		echo +io >cgroup.subtree_control && echo "$DISK rbps=3000000" >load/io.max && cat load/io.max
+	TEXT
+	systemd-run -q --wait --pipe -p User=nobody -p Delegate=io bash "$TMP/below" >"$TMP/delegated" 2>&1 || true
+	check "a group delegated to a user: limits below it" asked "$TMP/delegated" "$DISK rbps=3000000 wbps=max riops=max wiops=max"
+}
+
+plan 23
+the_cgroup v2
+null_dev files memory_backed=1 size=256 completion_nsec=20000
+mkfs.ext4 -q "$DEV"
+mount "$DEV" /mnt
+truncate -s 16M /mnt/file
+null_dev fast memory_backed=1 size=256 completion_nsec=20000
+DISK=$(devno "$DEV")
+limits
+live
+resets
+delegated
+umount /mnt
+null_dev slow completion_nsec=4000000 hw_queue_depth=8
+DISK=$(devno "$DEV")
+weights
+check "systemd has found nothing to complain about" equal "$(journalctl -q -b | grep -c 'Failed to set')" 0

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# systemd on cgroup v1: what unit properties ask for, and what the kernel gives. It writes no limits of IOPS there, and
+# multiplies weights by five, up to 1000.
+# configs: uml-tools
+# root: bookworm
+# args: systemd.unified_cgroup_hierarchy=0
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_tools.sh"
+# shellcheck source=blkio_systemd.sh
+. "$HERE/blkio_systemd.sh"
+
+limits() {
+	capped "IOReadBandwidthMax=: rate" "IOReadBandwidthMax=$DEV 3M" -f "$DEV"
+	capped "IOWriteBandwidthMax=: rate" "IOWriteBandwidthMax=$DEV 3M" -f "$DEV" -o w
+	capped "BlockIOReadBandwidth=: rate" "BlockIOReadBandwidth=$DEV 3M" -f "$DEV"
+	capped "the path of a file means its disk: rate" "IOWriteBandwidthMax=/mnt/file 3M" -f /mnt/file -o w
+}
+
+live() {
+	local file=$CG/system.slice/live.service/blkio.throttle.read_bps_device
+	END=--no-block
+	service live -- -f "$DEV" -s 64k -t 30 -i 1
+	END=--wait
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 2M"
+	check "set-property: the limit" asked "$file" "$DISK 2000000"
+	sleep 1
+	rate_is "set-property: rate" 2000000
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 5M"
+	rate_is "set-property to another rate: rate" 5000000
+	systemctl daemon-reload
+	rate_is "daemon-reload: rate" 5000000
+	systemctl set-property --runtime live IOReadBandwidthMax=
+	check "reset: no limit" equal "$(cat "$file")" ""
+	systemctl stop live
+}
+
+# systemd-cgtop shows what a service reads
+top_shows() {
+	local shown
+	END=--no-block
+	service live "IOReadBandwidthMax=$DEV 1M" -- -f "$DEV" -s 64k -t 10
+	END=--wait
+	systemd-cgtop -b -n 3 -d 2 --raw >"$TMP/top"
+	systemctl stop live
+	shown=$(awk '$1 ~ /live.service$/ { n = $5 } END { print n }' "$TMP/top")
+	grep live.service "$TMP/top"
+	within "$shown" 1000000 70000
+}
+
+plan 16
+the_cgroup v1
+null_dev files memory_backed=1 size=256 completion_nsec=20000
+mkfs.ext4 -q "$DEV"
+mount "$DEV" /mnt
+truncate -s 16M /mnt/file
+null_dev fast memory_backed=1 size=256 completion_nsec=20000
+DISK=$(devno "$DEV")
+limits
+live
+check "systemd-cgtop: what a service reads" top_shows
+umount /mnt
+null_dev slow completion_nsec=4000000 hw_queue_depth=8
+DISK=$(devno "$DEV")
+for scheduler in none mq-deadline; do
+	echo $scheduler >"/sys/block/${DEV##*/}/queue/scheduler"
+	shared "IOWeight=50 and 150, $scheduler: shares" IOWeight=50 IOWeight=150
+	shared "IODeviceWeight=50 and 150, $scheduler: shares" "IODeviceWeight=$DEV 50" "IODeviceWeight=$DEV 150"
+done
+shared "BlockIOWeight=200 and 600: shares" BlockIOWeight=200 BlockIOWeight=600
+check "systemd has found nothing to complain about" equal "$(journalctl -q -b | grep -c 'Failed to set')" 0
