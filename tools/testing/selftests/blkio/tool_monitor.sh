@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# tools/cgroup/ioband_top.py: what it says of groups with limits and weights, on v1 and v2.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+TOP=$HERE/../../../cgroup/ioband_top.py
+
+# says EXPRESSION: of the last --json; g("NAME") is a group of the disk, d the disk
+says() {
+	python3 -B - "$TMP/json" "$(devno "$DEV")" "$1" <<-'PYTHON'
+		import json, sys
+		d = json.load(open(sys.argv[1]))["disks"][sys.argv[2]]
+		def g(name): return next(group for group in d["groups"] if group["cgroup"] == name)
+		print(d)
+		sys.exit(not eval(sys.argv[3]))
+	PYTHON
+}
+
+top() { python3 -B "$TOP" -i 2 -n 1 "$@"; }
+
+both() {
+	mount_cgroup "$1"
+	group capped heavy light
+	null_dev "top$1" completion_nsec=1000000 hw_queue_depth=8
+	cap capped "$DEV" rbps=$MiB
+	start_soon
+	load capped capped -f "$DEV" -s 64k -d 4 -t 3
+	sleep 0.5
+	top --json >"$TMP/json"
+	check "$1: the limit" says "g('/capped')['limits'] == {'rbps': $MiB}"
+	check "$1: bytes a second" says "abs(g('/capped')['rbps'] - $MiB) < 70000"
+	check "$1: I/Os that wait" says "g('/capped')['held'] == 4"
+	wait_loads
+	cap capped "$DEV" rbps=max
+	weight heavy 750
+	weight light 250
+	start_soon
+	load heavy heavy -f "$DEV" -p rand -s 4k -d 32 -t 4
+	load light light -f "$DEV" -p rand -s 4k -d 32 -t 4 -S 2
+	sleep 1
+	top --json >"$TMP/json"
+	check "$1: weights" says "g('/heavy')['weight'] == 750 and g('/light')['weight'] == 250"
+	check "$1: what they ask for" says "abs(g('/heavy')['share_ppm'] - 750000) < 10"
+	check "$1: what they got" says "abs(g('/heavy')['got_ppm'] - 750000) < 20000"
+	check "$1: I/Os a second" says "abs(g('/heavy')['riops'] - 6000) < 150 and abs(g('/light')['riops'] - 2000) < 100"
+	check "$1: the disk's queue depth" says "d['state']['depth'] == 8 and d['disk'] == 'top$1'"
+	top >"$TMP/text"
+	cat "$TMP/text"
+	check "$1: the table has both" equal "$(grep -cE '^/(heavy|light) ' "$TMP/text")" 2
+	top --json --cgroup 'li.*t$' >"$TMP/json"
+	check "$1: --cgroup" says "[group['cgroup'] for group in d['groups']] == ['/light']"
+	wait_loads
+	top --openmetrics >"$TMP/metrics"
+	check "$1: --openmetrics: I/Os since the beginning" \
+		grep -qE "^ioband_rios_total\{disk=\"top$1\",cgroup=\"/light\"\} [0-9]{4}$" "$TMP/metrics"
+	check "$1: --openmetrics: it has an end" equal "$(tail -n 1 "$TMP/metrics")" "# EOF"
+	umount_cgroup
+}
+
+[ -e "$TOP" ] || skip_all "it is not there"
+plan 24
+both v1
+both v2
