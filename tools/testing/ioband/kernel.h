@@ -258,9 +258,9 @@ static inline void atomic_inc(atomic_t *v)
 	v->counter++;
 }
 
-static inline void atomic_dec(atomic_t *v)
+static inline void atomic_sub(int i, atomic_t *v)
 {
-	v->counter--;
+	v->counter -= i;
 }
 
 /* time, CPUs and locks */
