@@ -17,6 +17,8 @@
  *  PROBE	A quarter of what is in flight may be, then a quarter of that, until I/Os
  *		take no less time: that is how long they take on an idle device.
  *  SETTLED	The number is followed with each window.
+ *		A few more are let go in some of them: if nearly as much more is done, I/Os take
+ *		long for another reason than their number, and more is better.
  *  DIP		Now and then, or when the number has changed much, a window with half of it
  *		shows again how long I/Os take on an idle device.
  *
@@ -78,6 +80,9 @@ struct ioband_depth {
 	u64			roomy;		/* evidence, 1 / 1024 of an error */
 	unsigned int		turn;		/* windows since there was room */
 	s64			gains;		/* of a few more in flight, 1 / 1024 */
+	u64			base_inflight;	/* of windows in which no more were, 1 / 1024 ... */
+	u64			base_work;	/* ... and see struct ioband_sample */
+	s64			elastic;	/* work gained over number gained, 1 / 1024 */
 	s64			dip_at_ns;
 	u64			last_ratio;	/* of the last window ... */
 	bool			led;		/* ... and see struct ioband_sample */

@@ -17,6 +17,9 @@
 /* Between two dips: so long, and so many I/Os for each that is done at once. */
 #define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
 #define IOBAND_DIP_IOS		3000
+/* So many more in flight can be compared, and are worth it if so much more is done: 1 / 1024. */
+#define IOBAND_DEPTH_MORE	32
+#define IOBAND_DEPTH_ELASTIC	614
 
 static inline void ioband_depth_settle(struct ioband_depth *d, u64 at_once, s64 now)
 {
@@ -89,12 +92,37 @@ static inline u64 ioband_depth_gain(const struct ioband_sample *s)
 	return clamp(div_u64(256 * 420, s->err * s->err), 16ULL, 256ULL);
 }
 
+/*
+ * How much more is done while a few more are in flight, as a part of how many more they are?
+ * I/Os may take long for another reason than their number: what a cache of writes has put off, or
+ * garbage.  A disk that turns does more with each, and others wait longer for that.
+ */
+static inline void ioband_depth_compare(struct ioband_depth *d, const struct ioband_sample *s)
+{
+	s64 more, gain;
+
+	if (!ioband_depth_tries(d)) {
+		d->base_inflight += d->base_inflight ? (s64)(s->inflight - d->base_inflight) / 4 :
+						       s->inflight;
+		d->base_work += d->base_work ? (s64)(s->work - d->base_work) / 4 : s->work;
+		return;
+	}
+	if (!d->base_inflight || !d->base_work || d->late || d->chooses > 1)
+		return;
+	more = div64_s64((s64)(s->inflight - d->base_inflight) << 10, d->base_inflight);
+	if (more < IOBAND_DEPTH_MORE)
+		return;
+	gain = (s64)div64_u64(s->work << 10, d->base_work) - 1024;
+	d->elastic += (clamp(div64_s64(gain << 10, more), -2048LL, 2048LL) - d->elastic) / 16;
+}
+
 static inline void ioband_depth_track(struct ioband_depth *d, const struct ioband_sample *s)
 {
 	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
 	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio, gain;
 	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
 
+	ioband_depth_compare(d, s);
 	if (ioband_depth_tries(d)) {
 		gain = div64_s64((s64)(seen - d->at_once) << 10, d->at_once);
 		d->gains += (gain - d->gains) / 8;
@@ -113,6 +141,11 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		d->at_once += d->at_once / 4;
 		d->roomy = 0;
 		d->turn = UINT_MAX;	/* the next one tries */
+	} else if (d->elastic > IOBAND_DEPTH_ELASTIC) {
+		if (ioband_depth_tries(d)) {
+			d->at_once = max(d->at_once, s->inflight);
+			d->elastic -= d->elastic / 4;
+		}
 	} else if (seen > d->at_once || (longer && !d->late)) {
 		/* with fewer in flight than that, all that is known is that it does as many */
 		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;

@@ -81,6 +81,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 		latency = min(latency, IOBAND_LATENCY_TIMES * sh->latency);
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
 	sh->last = now;
+	io.cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), bytes);
 	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, sh->latency, now, sh->idle_ns,
 			 ioband_is_busy(sh));
 	ioband_depth_done(&sh->depth, &io, now);

@@ -44,11 +44,13 @@
  * @class:	by direction and length, see ioband_window_class()
  * @inflight:	I/Os in flight, this one included
  * @given_ns:	when the device got it
+ * @cost:	what it costs the device, ns << 8; 0: that is not known
  */
 struct ioband_io {
 	unsigned int	class;
 	unsigned int	inflight;
 	s64		given_ns;
+	u64		cost;
 };
 
 /* What a window has shown. */
@@ -57,6 +59,7 @@ struct ioband_sample {
 	u32		err;		/* its standard error, 1 / 1024 of it */
 	u64		inflight;	/* mean over time, 1 / 1024 */
 	u64		per;		/* ns per I/O, << 8 */
+	u64		work;		/* costs of I/Os per time, 1 / 1024 */
 	bool		held;		/* some waited because enough was in flight */
 	bool		led;		/* some went although they led others */
 };
@@ -81,7 +84,8 @@ struct ioband_window {
 	s64		from_ns;	/* it counts what was given since */
 	s64		begin_ns;	/* 0 until the first of these has completed */
 	u64		begin_inflight_ns;
-	unsigned int	done;		/* I/Os since then, those given before as well */
+	unsigned int	done;		/* I/Os since then, those given before as well ... */
+	u64		work;		/* ... and what they cost, ns << 8 */
 	unsigned int	nr;
 	unsigned int	held;
 	unsigned int	led;
@@ -207,11 +211,13 @@ static inline bool ioband_window_counts(struct ioband_window *w, const struct io
 		return false;
 	}
 	w->done++;
+	w->work += io->cost;
 	if (io->given_ns < w->from_ns)
 		return false;
 	if (w->begin_ns)
 		return true;
 	w->done = 0;
+	w->work = 0;
 	w->begin_ns = now;
 	w->begin_inflight_ns = w->inflight_ns;
 	return false;
@@ -255,6 +261,7 @@ static inline bool ioband_window_done(struct ioband_window *w, const struct ioba
 		return false;
 	s->ratio = max(mul_u64_u64_div_u64(w->sum_ns, 1024, w->sum_idle_ns), 1ULL);
 	s->inflight = inflight;
+	s->work = mul_u64_u64_div_u64(w->work, 4, elapsed);
 	s->per = max(mul_u64_u64_div_u64(elapsed, 256, w->done), 1ULL);
 	s->held = 10 * w->held > w->nr;
 	s->led = 20 * w->led > w->nr;

@@ -143,6 +143,11 @@ SCENARIOS = [
              # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
              # outstanding without a gate are more than it lets go
              [Right(share={"A": .75}, points=3, rate=.88)] * 3),
+    Scenario("gc-reader", "300 at QD1 beside writes of 100 at QD128; garbage is collected, and writes take long for that",
+             two("device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200 gc_writes=64 gc_us=2000",
+                 "R 300 depth=1", "W 100 op=write depth=128", "measure 3 6"),
+             # reads wait for channels that are programmed, as without a gate
+             [Right(rate=.93)]),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"
