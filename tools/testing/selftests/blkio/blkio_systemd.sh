@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # variables are for the tests
 # Sourced by the tests of systemd after blkio_tools.sh: services that are loads.
 
 # service NAME PROPERTY... -- OPTION...: a load, what it prints is in NAME.json; ends with it, or with END=--no-block at once
@@ -36,4 +36,35 @@ shared() {
 	sleep 7
 	END=--wait
 	check "$1" parts light heavy 750
+}
+
+# live FILE LINE: one service, whose limit of 2 MB/s is this line of a file of its group; it changes, goes, and is read anew
+live() {
+	local file=$CG/system.slice/live.service/$1
+	END=--no-block
+	service live -- -f "$DEV" -s 64k -t 30 -i 1
+	END=--wait
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 2M"
+	check "set-property: ${file##*/}" asked "$file" "$2"
+	sleep 1
+	rate_is "set-property: rate" 2000000
+	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 5M"
+	rate_is "set-property to another rate: rate" 5000000
+	systemctl daemon-reload
+	rate_is "daemon-reload: rate" 5000000
+	systemctl daemon-reexec
+	rate_is "daemon-reexec: rate" 5000000
+	systemctl set-property --runtime live IOReadBandwidthMax=
+	check "reset: no line in ${file##*/}" equal "$(cat "$file")" ""
+	systemctl stop live
+}
+
+# disks: one with a file system at /mnt, and DEV
+disks() {
+	null_dev files memory_backed=1 size=256 completion_nsec=20000
+	mkfs.ext4 -q "$DEV"
+	mount "$DEV" /mnt
+	truncate -s 16M /mnt/file
+	null_dev fast memory_backed=1 size=256 completion_nsec=20000
+	DISK=$(devno "$DEV")
 }

@@ -27,27 +27,6 @@ limits() {
 	END=--wait
 }
 
-# live: one service, whose limit changes, goes, and is read anew
-live() {
-	local file=$CG/system.slice/live.service/io.max
-	END=--no-block
-	service live -- -f "$DEV" -s 64k -t 30 -i 1
-	END=--wait
-	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 2M"
-	check "set-property: io.max" asked "$file" "$DISK rbps=2000000 wbps=max riops=max wiops=max"
-	sleep 1
-	rate_is "set-property: rate" 2000000
-	systemctl set-property --runtime live "IOReadBandwidthMax=$DEV 5M"
-	rate_is "set-property to another rate: rate" 5000000
-	systemctl daemon-reload
-	rate_is "daemon-reload: rate" 5000000
-	systemctl daemon-reexec
-	rate_is "daemon-reexec: rate" 5000000
-	systemctl set-property --runtime live IOReadBandwidthMax=
-	check "reset: no line in io.max" equal "$(cat "$file")" ""
-	systemctl stop live
-}
-
 weights() {
 	local scheduler
 	for scheduler in none mq-deadline; do
@@ -88,14 +67,9 @@ delegated() {
 
 plan 23
 the_cgroup v2
-null_dev files memory_backed=1 size=256 completion_nsec=20000
-mkfs.ext4 -q "$DEV"
-mount "$DEV" /mnt
-truncate -s 16M /mnt/file
-null_dev fast memory_backed=1 size=256 completion_nsec=20000
-DISK=$(devno "$DEV")
+disks
 limits
-live
+live io.max "$DISK rbps=2000000 wbps=max riops=max wiops=max"
 resets
 delegated
 umount /mnt
