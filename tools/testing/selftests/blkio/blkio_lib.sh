@@ -172,6 +172,13 @@ weight() {
 	echo "${3:+$(devno "$3") }$2" >"$dir/$file"
 }
 
+# device KEY=VALUE...: weights= and depth= of DEV
+device() {
+	local file=io.ioband
+	[ "$CGV" = v2 ] || file=blkio.ioband
+	echo "$(devno "$DEV") $*" >"$CG/$file"
+}
+
 # start_soon: the loads that follow begin together, 0.1 s from now
 start_soon() {
 	START=$(awk '{ printf "%d", ($1 + 0.1) * 1000 + 0.5 }' /proc/uptime)000000

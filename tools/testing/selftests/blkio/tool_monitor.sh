@@ -32,6 +32,8 @@ both() {
 	check "$1: I/Os that wait" says "g('/capped')['held'] == 4"
 	wait_loads
 	cap capped "$DEV" rbps=max
+	# given: this is not a test of how it is found
+	device depth=8
 	weight heavy 750
 	weight light 250
 	start_soon

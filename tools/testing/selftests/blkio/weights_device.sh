@@ -9,8 +9,6 @@ T=4
 DEPTHS=(32 32)
 NAMES=(a b)
 
-# device KEY=VALUE...: of DEV
-device() { echo "$(devno "$DEV") $*" >"$CG/io.ioband"; }
 share_says() { grep -q "$1" "/sys/kernel/debug/block/${DEV##*/}/ioband/share"; }
 
 # waits: I/Os of both groups that ever waited for their share
