@@ -183,6 +183,8 @@ pass:
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (grp && unlikely(grp->dev->lanes)))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	preempt_enable();
+	if (unlikely(!grp))
+		ioband_default_meet(bio_blkcg_css(bio), bio->bi_bdev->bd_disk);
 	if (unlikely(bio_issue_as_root_blkg(bio)))
 		ioband_asked_above(bio);
 	return false;

@@ -10,21 +10,20 @@
  *		if nothing is known of the device: else it is kept from delaying what the
  *		group's tasks wait for.
  *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
- *		all pass.  Every 16th on a CPU looks whether there is still room, or
- *		sooner if the CPU has used up its part of what there was.  The gate
- *		closes when there is none, and now and then to see what the device is
+ *		all pass.  On each CPU one of them looks now and then whether there is
+ *		still room, and at once if the CPU has used up its part of what there
+ *		was.  The gate closes when there is none, and now and then to see what the device is
  *		like.  It is open as well while it costs more than it is worth, see worth.h.
  *
  * The gate counts in what passed and is still in flight, until that has drained: I9.
  */
 #include <linux/cpumask.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/percpu.h>
 
 #include "ioband.h"
 
-/* That much longer it takes to pass without the lock if that ended soon the last time. */
-#define IOBAND_BYPASS_TIMES	4
 /*
  * A group is alone once all I/O for this long was its own; for longer, up to MAX, each time that
  * another one came all the same, and as at first after a FORGET alone.
@@ -32,20 +31,14 @@
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 #define IOBAND_SOLO_MAX_NS	(10LL * NSEC_PER_SEC)
 #define IOBAND_SOLO_FORGET_NS	(60LL * NSEC_PER_SEC)
-/*
- * The gate opens once nobody waited for this long; for longer, up to OPEN, each time that there was
- * no more room soon after ...
- */
-#define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
-/* ... and closes when somebody looks after this. */
-#define IOBAND_OPEN_NS		NSEC_PER_SEC
 /* What passed counts for so long after the gate closed, and for so many latencies, at most. */
 #define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DRAIN_LATENCIES	50
-/* I/Os are submitted late if that takes such a part of what the device takes. */
-#define IOBAND_WORTH_LATE	2
-/* One in so many looks. */
+/* Of bios that pass on a CPU one in so many looks at most, and one in MAX at least ... */
 #define IOBAND_LOOK		16
+#define IOBAND_LOOK_MAX		1024
+/* ... or one after this: looks take the lock, and read what all CPUs write. */
+#define IOBAND_LOOK_JIFFIES	msecs_to_jiffies(10)
 
 /*
  * I9: the flag first, then the sum.  Who saw the gate open before and is not in that
@@ -142,6 +135,15 @@ static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioba
 	return true;
 }
 
+/* A bio passes on this CPU.  Is it its turn to look? */
+static __always_inline bool ioband_is_to_look(struct ioband_passed *passed)
+{
+	unsigned int nr = ++passed->nr;
+
+	return nr >= IOBAND_LOOK &&
+	       (nr >= IOBAND_LOOK_MAX || time_after_eq(jiffies, passed->look));
+}
+
 /* May the next bio on this CPU pass without a look?  Preemption is off. */
 static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_grp *grp,
 					  const struct bio *bio)
@@ -155,8 +157,7 @@ static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_
 	if (!READ_ONCE(dev->open))
 		return false;
 	passed = this_cpu_ptr(dev->passed);
-	return READ_ONCE(passed->infl) < READ_ONCE(passed->most) &&
-	       ++passed->nr < IOBAND_LOOK;
+	return READ_ONCE(passed->infl) < READ_ONCE(passed->most) && !ioband_is_to_look(passed);
 }
 
 /*
@@ -202,91 +203,6 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, bool
 	}
 }
 
-/* A CPU may have its part of the room there is before it looks again. */
-static void ioband_grant(struct ioband_passed *passed, unsigned int room)
-{
-	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
-		   max(room / num_online_cpus(), 1U));
-}
-
-static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
-	dev->share.open_since = now;
-	WRITE_ONCE(dev->open, true);
-}
-
-/* Does the gate cost more than it is worth?  To see that it has to be open. */
-static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
-{
-	struct ioband_sharer *sh = &dev->share;
-
-	if (!ioband_worth_closed(&sh->worth, IOBAND_WORTH_LATE * sh->lag > sh->latency, now))
-		return false;
-	ioband_open(dev, UINT_MAX, now);
-	return true;
-}
-
-/* Has the device more than it was given?  Then nobody has to wait for anybody. */
-static void ioband_try_open(struct ioband_dev *dev, s64 now)
-{
-	struct ioband_sharer *sh = &dev->share;
-
-	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
-	    ioband_try_worth(dev, now))
-		return;
-	if (now - sh->waited < sh->calm_ns || !ioband_depth_is_idle(&sh->depth) ||
-	    ioband_first_grp(sh))
-		return;
-	ioband_open(dev, ioband_depth_now(sh), now);
-	sh->nr_opened++;
-	/* that took long may be over, and is not seen while nobody waits */
-	sh->lag /= 2;
-	sh->ahead /= 2;
-}
-
-/* The gate is open because of what it costs.  May it stay so? */
-static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
-{
-	struct ioband_worth *worth = &dev->share.worth;
-	unsigned int costs = worth->nr_costs;
-	bool stays = ioband_worth_open(worth, ioband_passed_sum(dev), now);
-
-	if (!costs && worth->nr_costs)
-		pr_info("ioband: %s: CPUs are busy, and weights would cost a third of its I/O or more: not enforced meanwhile\n",
-			dev->disk->disk_name);
-	return stays;
-}
-
-/* The gate is open.  May it stay so? */
-static bool ioband_stays_open(struct ioband_dev *dev, s64 now)
-{
-	struct ioband_sharer *sh = &dev->share;
-	unsigned int infl;
-
-	if (sh->worth.open) {
-		if (ioband_stays_worth(dev, now))
-			return true;
-	} else {
-		infl = sh->infl + ioband_passed_sum(dev);
-		if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
-		    ioband_depth_is_settled(&sh->depth)) {
-			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
-			return true;
-		}
-		sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
-			      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
-	}
-	WRITE_ONCE(dev->open, false);
-	ioband_drain_passed(dev, now);
-	/* only some have looked: who was the latest says nothing */
-	sh->alone_since = now;
-	return false;
-}
-
 /* Who looks stands for all that passed on this CPU since somebody did. */
 static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
@@ -297,6 +213,8 @@ static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 	ioband_used(grp, nr * cost, now);
 	ioband_worth_done(&grp->dev->share.worth, nr, nr * cost);
 	passed->nr = 0;
+	/* what the gate costs is measured within milliseconds */
+	passed->look = jiffies + (grp->dev->share.worth.open ? 0 : IOBAND_LOOK_JIFFIES);
 }
 
 /**
@@ -350,11 +268,12 @@ bool ioband_share(struct bio *bio)
 	grp = blkg_to_grp(bio->bi_blkg);
 	if (unlikely(!grp || !ioband_is_ready(grp))) {
 		preempt_enable();
-		ioband_want(bio->bi_bdev->bd_disk);
+		/* zone writes must stay in order: no shares there yet */
+		if (atomic_read(&ioband_nr_weights) && !bdev_is_zoned(bio->bi_bdev))
+			ioband_want(bio->bi_bdev->bd_disk);
 		return false;
 	}
 	dev = grp->dev;
-	/* zone writes must stay in order: no shares there yet */
 	if (unlikely(dev->lanes) || ioband_is_aside(dev)) {
 		preempt_enable();
 		return false;
@@ -377,9 +296,7 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 {
 	dev->share.alone_since = now - 2 * IOBAND_SOLO_NS;
 	dev->share.solo_after_ns = IOBAND_SOLO_NS;
-	dev->share.calm_ns = IOBAND_CALM_NS;
-	dev->share.waited = now;
-	ioband_worth_init(&dev->share.worth);
+	ioband_open_init(&dev->share, now);
 }
 
 /**

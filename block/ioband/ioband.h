@@ -110,8 +110,11 @@ struct ioband_dir {
 		u64		rem;
 	} bill[IOBAND_NR_UNITS];
 
-	/* as written by the user, U64_MAX for none: queue_lock */
+	/* as written for this device, U64_MAX for none, 0 for the cgroup's: queue_lock */
+	u64			own[IOBAND_NR_UNITS];
+	/* what counts, U64_MAX for none: dev->lock to write */
 	u64			limit[IOBAND_NR_UNITS];
+	struct ioband_rule	*spare;	/* for the cgroup's, until the group is online */
 };
 
 /* per CPU and group: the v1 statistics, by ioband_stat_kind() */
@@ -152,11 +155,22 @@ struct ioband_lane {
 	struct bio		*first;	/* in a fifo or on its way out; NULL for none */
 };
 
+/* per cgroup: what is for all devices; blkcg->lock to write */
+struct ioband_blkcg {
+	struct blkcg_policy_data cpd;	/* first */
+	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
+	u64			limit[2][IOBAND_NR_UNITS];	/* 0 for none */
+};
+
+/* cgroups that have such limits */
+extern atomic_t ioband_nr_defaults;
+
 /* per CPU and device: bios that passed the share gate without its lock */
 struct ioband_passed {
 	long			infl;	/* those that came here less those that ended here */
 	long			most;	/* of infl before it looks: dev->lock */
 	unsigned int		nr;	/* passed since it looked: this CPU */
+	unsigned long		look;	/* jiffies when it looks again: this CPU */
 };
 
 /* per CPU and group: device time that it has bought, see lease.c: this CPU */
@@ -203,6 +217,12 @@ struct ioband_dev {
 	struct hrtimer		timer;
 	struct work_struct	work;
 	struct ioband_sharer	share;
+};
+
+/* what one write says of limits: those that are set, U64_MAX for none, 0 for the cgroup's */
+struct ioband_limits {
+	bool	set[2][IOBAND_NR_UNITS];
+	u64	limit[2][IOBAND_NR_UNITS];
 };
 
 /* how to read "MAJOR:MINOR BODY", and what to do then */
@@ -256,6 +276,27 @@ static inline bool ioband_is_ready(const struct ioband_grp *grp)
 static inline bool ioband_has_weights(const struct ioband_dev *dev)
 {
 	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
+}
+
+/* Does any cgroup have limits for all devices? */
+static inline bool ioband_has_defaults(void)
+{
+	return atomic_read(&ioband_nr_defaults);
+}
+
+static inline struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
+{
+	return container_of(blkcg_to_cpd(blkcg, &blkcg_policy_ioband),
+			    struct ioband_blkcg, cpd);
+}
+
+/* Units a second that a group's cgroup has for all devices, 0 for no limit. */
+static inline u64 ioband_default_limit(const struct ioband_grp *grp, int rw, int unit)
+{
+	/* a group of a test may have no cgroup */
+	if (!ioband_has_defaults())
+		return 0;
+	return READ_ONCE(ioband_blkcg(pd_to_blkg((void *)&grp->pd)->blkcg)->limit[rw][unit]);
 }
 
 /* All it takes is to know that it is there, I7. */
@@ -411,13 +452,23 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio);
 bool ioband_outs_init(struct ioband_dev *dev);
 
 /* rule.c */
-struct ioband_rule *ioband_rule_alloc(void);
+struct ioband_rule *ioband_rule_alloc(gfp_t gfp);
 void ioband_rule_free(struct ioband_rule *rule);
 void ioband_set_limits(struct ioband_grp *grp, int rw,
-		       const u64 limit[IOBAND_NR_UNITS],
+		       const u64 own[IOBAND_NR_UNITS],
 		       struct ioband_rule **spare);
+void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare);
 void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
+
+/* default.c */
+bool ioband_has_default(const struct ioband_blkcg *b);
+bool ioband_is_default(char *buf, char **body);
+int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
+void ioband_drop_defaults(struct blkcg *blkcg);
+bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp);
+void ioband_default_online(struct ioband_grp *grp);
+void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
 
 /* policy.c */
 struct gendisk *ioband_get_disk(struct ioband_grp *grp);
@@ -444,6 +495,9 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 /* files.c */
 int ioband_parse_u64(const char *str, u64 *val);
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
+bool ioband_is_too_deep(struct blkcg *blkcg);
+
+/* limit_file.c */
 extern struct cftype ioband_files[];
 extern struct cftype ioband_legacy_files[];
 

@@ -31,6 +31,7 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	/* only disks own any */
 	if (!owner)
 		return NULL;
+	ioband_default_meet(css, dev_to_disk(owner));
 	for (; css && !blkg; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
 		blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
 	grp = blkg ? blkg_to_grp(blkg) : NULL;

@@ -137,6 +137,16 @@ static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 	return true;
 }
 
+static void ioband_grp_free_all(struct ioband_grp *grp)
+{
+	for (int rw = READ; rw <= WRITE; rw++) {
+		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
+		ioband_rule_free(grp->dir[rw].spare);
+	}
+	ioband_free_percpu(grp);
+	kmem_cache_free(ioband_grps, grp);
+}
+
 static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 						struct blkcg *blkcg, gfp_t gfp)
 {
@@ -148,9 +158,8 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		return NULL;
 	/* the root is there before anybody knows which hierarchy there will be */
 	stats = !cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root;
-	if (!ioband_alloc_percpu(grp, stats, gfp)) {
-		ioband_free_percpu(grp);
-		kmem_cache_free(ioband_grps, grp);
+	if (!ioband_alloc_percpu(grp, stats, gfp) || !ioband_default_alloc(grp, blkcg, gfp)) {
+		ioband_grp_free_all(grp);
 		return NULL;
 	}
 	grp->io_bytes = IOBAND_IO_BYTES;
@@ -172,6 +181,7 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 static void ioband_pd_online(struct blkg_policy_data *pd)
 {
 	ioband_weight_online(pd_to_grp(pd));
+	ioband_default_online(pd_to_grp(pd));
 }
 
 /* An activation that failed leaves nothing that could be removed, I2. */
@@ -205,6 +215,7 @@ void ioband_css_killed(struct cgroup_subsys_state *css)
 	/* no policy is registered with ioband=off */
 	if (!static_branch_unlikely(&ioband_key))
 		return;
+	ioband_drop_defaults(css_to_blkcg(css));
 	guard(rcu)();
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
 		ioband_blkg_removed(blkg);
@@ -216,12 +227,9 @@ static void ioband_grp_free(struct rcu_head *rcu)
 		container_of(rcu, struct blkg_policy_data, rcu_head);
 	struct ioband_grp *grp = pd_to_grp(pd);
 
-	for (int rw = READ; rw <= WRITE; rw++)
-		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
-	ioband_free_percpu(grp);
 	if (grp->dev)
 		ioband_dev_put(grp->dev);
-	kmem_cache_free(ioband_grps, grp);
+	ioband_grp_free_all(grp);
 }
 
 static void ioband_pd_free(struct blkg_policy_data *pd)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Getting the block layer and its disks ready for weights.  A limit names its disk;
- * a cgroup's weight is for all, and a disk learns of it by its next bio.
+ * Getting the block layer and its disks ready for what is set for all of them: a cgroup's weight,
+ * or its limits for all devices.  A disk learns of these by its next bio.
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
@@ -40,7 +40,7 @@ static void ioband_want_workfn(struct work_struct *work)
 static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
 
 /**
- * ioband_want - there are weights, and a device that does not know of them
+ * ioband_want - something is set for all devices, and one does not know of it
  * @disk:	a disk that is in use
  *
  * Gets it ready soon, one disk at a time: who comes too early asks again with its
@@ -50,8 +50,7 @@ static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
  */
 void ioband_want(struct gendisk *disk)
 {
-	if (!atomic_read(&ioband_nr_weights) || disk->queue->ioband ||
-	    blk_queue_is_zoned(disk->queue) || READ_ONCE(ioband_wanted) ||
+	if (disk->queue->ioband || READ_ONCE(ioband_wanted) ||
 	    time_before(jiffies, READ_ONCE(ioband_want_after)))
 		return;
 	/* a path below another disk fails over without waiting for anybody */

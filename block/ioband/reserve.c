@@ -23,14 +23,14 @@
 
 /**
  * ioband_reserve_alloc - memory for the reserves of a rule
+ * @gfp:	how
  *
- * Context: may sleep.
+ * Context: as @gfp says.
  * Return: empty ones, NULL if there is no memory.
  */
-struct ioband_reserve *ioband_reserve_alloc(void)
+struct ioband_reserve *ioband_reserve_alloc(gfp_t gfp)
 {
-	return kcalloc(min(nr_cpu_ids, IOBAND_RESERVES), sizeof(struct ioband_reserve),
-		       GFP_KERNEL);
+	return kcalloc(min(nr_cpu_ids, IOBAND_RESERVES), sizeof(struct ioband_reserve), gfp);
 }
 
 static unsigned int ioband_nr_reserves(const struct ioband_rule *rule)

@@ -60,7 +60,7 @@ struct ioband_rule {
 };
 
 /* reserve.c */
-struct ioband_reserve *ioband_reserve_alloc(void);
+struct ioband_reserve *ioband_reserve_alloc(gfp_t gfp);
 void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS]);
 bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes);
 void ioband_reserve_return(struct ioband_rule *rule, u32 bytes);

@@ -10,17 +10,18 @@
 
 /**
  * ioband_rule_alloc - memory for a rule
+ * @gfp:	how
  *
- * Context: may sleep.
+ * Context: as @gfp says.
  * Return: a rule without limits, NULL if there is no memory.
  */
-struct ioband_rule *ioband_rule_alloc(void)
+struct ioband_rule *ioband_rule_alloc(gfp_t gfp)
 {
-	struct ioband_rule *rule = kzalloc(sizeof(*rule), GFP_KERNEL);
+	struct ioband_rule *rule = kzalloc(sizeof(*rule), gfp);
 
 	if (!rule)
 		return NULL;
-	rule->reserve = ioband_reserve_alloc();
+	rule->reserve = ioband_reserve_alloc(gfp);
 	if (!rule->reserve) {
 		kfree(rule);
 		return NULL;
@@ -135,55 +136,89 @@ static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64
 		call_rcu(&old->rcu, ioband_rule_free_rcu);
 }
 
+/* A rule takes over from another one, or from none. */
+static void ioband_rule_begin(struct ioband_dir *dir, struct ioband_rule *new,
+			      struct ioband_rule *old, s64 now)
+{
+	struct bio *head = dir->gate.head;
+
+	ioband_reserve_init(new, dir->limit);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		new->bucket[unit].rate.burst += ioband_ticks_ns();
+	new->since = now;
+	new->lent = old ? old->lent : now;
+	if (old)
+		ioband_reserve_reclaim(old);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		ioband_inherit(new, old, unit, head ? ioband_arrival(head) : S64_MAX, now);
+}
+
+/* The limits that count: those for the device, else those of the cgroup for all. */
+static void ioband_find_limits(const struct ioband_dir *dir, u64 limit[IOBAND_NR_UNITS])
+{
+	int rw = dir - dir->grp->dir;
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		limit[unit] = dir->own[unit] ?: ioband_default_limit(dir->grp, rw, unit) ?:
+			      U64_MAX;
+}
+
 /**
- * ioband_set_limits - change the limits of a group in one direction
- * @grp:	the group
- * @rw:		READ or WRITE
- * @limit:	units a second, U64_MAX for none
+ * ioband_update_limits - a limit of a group in one direction may have changed
+ * @dir:	the group and direction
  * @spare:	a rule from ioband_rule_alloc(), set to NULL if used up
  *
  * Takes effect at once, also for the bios that wait.
  *
- * Context: queue_lock held, irqs off.
+ * Context: dev->lock held.
  */
-void ioband_set_limits(struct ioband_grp *grp, int rw,
-		       const u64 limit[IOBAND_NR_UNITS],
+void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare)
+{
+	struct ioband_rule *old = ioband_gate_rule(dir), *new = NULL;
+	struct ioband_grp *grp = dir->grp;
+	u64 limit[IOBAND_NR_UNITS];
+	bool has;
+	s64 now;
+
+	lockdep_assert_held(&grp->dev->lock);
+	ioband_find_limits(dir, limit);
+	has = limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX;
+	/*
+	 * The group was removed while somebody wrote to its file; or the cgroup has just got
+	 * limits for all devices: who set these will be here next, with a spare.
+	 */
+	if (grp->offline || !memcmp(dir->limit, limit, sizeof(limit)) || (has && !*spare))
+		return;
+	now = ktime_get_ns();
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		WRITE_ONCE(dir->limit[unit], limit[unit]);
+	if (has) {
+		swap(new, *spare);
+		ioband_rule_begin(dir, new, old, now);
+	}
+	if (dir == &grp->dir[WRITE] && new && !old)
+		WRITE_ONCE(grp->limits_nr, grp->limits_nr + 1);
+	ioband_set_rule(dir, new, now);
+}
+
+/**
+ * ioband_set_limits - change the limits that a group has for one device and direction
+ * @grp:	the group
+ * @rw:		READ or WRITE
+ * @own:	units a second, U64_MAX for none, 0 for what its cgroup has for all devices
+ * @spare:	a rule from ioband_rule_alloc(), set to NULL if used up
+ *
+ * Context: queue_lock held, irqs off; takes dev->lock.
+ */
+void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS],
 		       struct ioband_rule **spare)
 {
 	struct ioband_dir *dir = &grp->dir[rw];
-	struct ioband_rule *old, *new = NULL;
-	s64 now;
 
 	lockdep_assert_held(&grp->dev->q->queue_lock);
-	if (!memcmp(dir->limit, limit, sizeof(dir->limit)))
-		return;
-
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	/* the group was removed while somebody wrote to its file */
-	if (grp->offline)
-		return;
-	now = ktime_get_ns();
-	old = ioband_gate_rule(dir);
-	if (limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX) {
-		struct bio *head = dir->gate.head;
-
-		swap(new, *spare);
-		ioband_reserve_init(new, limit);
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			new->bucket[unit].rate.burst += ioband_ticks_ns();
-		new->since = now;
-		new->lent = old ? old->lent : now;
-		if (old)
-			ioband_reserve_reclaim(old);
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			ioband_inherit(new, old, unit,
-				       head ? ioband_arrival(head) : S64_MAX, now);
-	}
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		WRITE_ONCE(dir->limit[unit], limit[unit]);
-	if (rw == WRITE && new && !old)
-		WRITE_ONCE(grp->limits_nr, grp->limits_nr + 1);
-	ioband_set_rule(dir, new, now);
+	memcpy(dir->own, own, sizeof(dir->own));
+	ioband_update_limits(dir, spare);
 }
 
 /**

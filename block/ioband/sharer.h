@@ -5,11 +5,11 @@
 /*
  * Shares: what is kept per group and device for them.
  *
- * A bio that its caps let go travels bypass.c, and share.c unless it passes there, or bfq.c says
- * that the I/O scheduler shares the disk; lease.c knows which bios of a fast disk need not go one
- * by one, give.c which ones go as one, tree.c who is first, and who leads whom, await.c whom
- * others wait for, and hang.c who hangs; observe.c sees it back.  weight.c has the weights.  The
- * arithmetic is in share.h, cost.h, depth.h, window.h and worth.h.
+ * A bio that its limits let go travels bypass.c, and share.c unless it passes there, or bfq.c says
+ * that the I/O scheduler shares the disk; open.c says when all pass, lease.c knows which bios of a
+ * fast disk need not go one by one, give.c which ones go as one, tree.c who is first, and who leads
+ * whom, await.c whom others wait for, and hang.c who hangs; observe.c sees it back.  weight.c has
+ * the weights.  The arithmetic is in share.h, cost.h, depth.h, window.h and worth.h.
  *
  * Invariants, all under dev->lock:
  *
@@ -242,11 +242,8 @@ static inline unsigned int ioband_depth_now(const struct ioband_sharer *sh)
 	return sh->depth.depth + sh->ahead;
 }
 
-/* per cgroup */
-struct ioband_blkcg {
-	struct blkcg_policy_data cpd;		/* first */
-	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
-};
+/* That much longer it takes to pass without the lock if that ended soon the last time. */
+#define IOBAND_BYPASS_TIMES	4
 
 /* bypass.c */
 bool ioband_share(struct bio *bio);
@@ -257,6 +254,11 @@ void ioband_passed_done(struct ioband_dev *dev);
 void ioband_bypass_init(struct ioband_dev *dev, s64 now);
 void ioband_bypass_removed(struct ioband_grp *grp);
 void ioband_drain_passed(struct ioband_dev *dev, s64 now);
+
+/* open.c */
+void ioband_try_open(struct ioband_dev *dev, s64 now);
+bool ioband_stays_open(struct ioband_dev *dev, s64 now);
+void ioband_open_init(struct ioband_sharer *sh, s64 now);
 
 /* lease.c */
 void ioband_lease_init(struct ioband_sharer *sh);

@@ -17,12 +17,6 @@
 /* weights of cgroups that are not the default */
 atomic_t ioband_nr_weights = ATOMIC_INIT(0);
 
-static struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
-{
-	return container_of(blkcg_to_cpd(blkcg, &blkcg_policy_ioband),
-			    struct ioband_blkcg, cpd);
-}
-
 /**
  * ioband_default_weight - the weight of whom nobody gave one
  *
@@ -220,5 +214,6 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd)
 
 	for (int which = 0; which < IOBAND_WEIGHTS; which++)
 		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
+	/* limits for all devices went when the cgroup was removed */
 	kfree(blkcg);
 }

@@ -20,7 +20,7 @@
 static struct ioband_rule *reserve_rule(struct kunit *test, u64 bps, u64 iops)
 {
 	const u64 limit[] = { [IOBAND_BYTES] = bps, [IOBAND_IOS] = iops };
-	struct ioband_rule *rule = ioband_rule_alloc();
+	struct ioband_rule *rule = ioband_rule_alloc(GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, rule);
 	ioband_reserve_init(rule, limit);
@@ -334,7 +334,7 @@ static void reserve_change(struct kunit *test)
 
 	for (int i = 0; i < ARRAY_SIZE(bps); i++) {
 		const u64 limit[] = { [IOBAND_BYTES] = bps[i], [IOBAND_IOS] = U64_MAX };
-		struct ioband_rule *spare = ioband_rule_alloc();
+		struct ioband_rule *spare = ioband_rule_alloc(GFP_KERNEL);
 		unsigned int gen = grp->dev->gen[WRITE];
 		s64 tat;
 

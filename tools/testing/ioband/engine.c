@@ -97,9 +97,9 @@ bool lab_engine_limit(void *group, const char *key, double value)
 
 			if (strcmp(key, keys[rw][unit]))
 				continue;
-			memcpy(limit, to->grp.dir[rw].limit, sizeof(limit));
+			memcpy(limit, to->grp.dir[rw].own, sizeof(limit));
 			limit[unit] = value;
-			spare = ioband_rule_alloc();
+			spare = ioband_rule_alloc(GFP_KERNEL);
 			ioband_set_limits(&to->grp, rw, limit, &spare);
 			ioband_rule_free(spare);
 			return true;
@@ -182,6 +182,12 @@ void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay)
 }
 
 void ioband_asked_above(struct bio *bio)
+{
+}
+
+atomic_t ioband_nr_defaults;
+
+void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 {
 }
 

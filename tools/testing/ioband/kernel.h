@@ -275,6 +275,11 @@ static inline u64 ktime_get_ns(void)
 	return lab_now;
 }
 
+/* of a kernel with 1000 a second */
+#define jiffies			((unsigned long)(lab_now / NSEC_PER_MSEC))
+#define msecs_to_jiffies(ms)	((unsigned long)(ms))
+#define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
+
 typedef struct {
 	s64	free_at;	/* ns */
 	int	owner;		/* the CPU that had it last */

@@ -54,7 +54,6 @@ bad() {
 	refused EINVAL "$1" "${DISK}x 5"
 	refused EINVAL "$1" "$DISK:1 5"
 	refused EINVAL "$1" "$DISK=5"
-	refused EINVAL "$1" "default 5"
 	refused ENODEV "$1" "$MISSING 5"
 	refused ENODEV "$1" "0:0 5"
 	refused ENODEV "$1" "$PART 5"
@@ -81,7 +80,7 @@ one_descriptor() {
 	put "$CG/g/$T.read_bps_device" "$DISK 0"
 }
 
-plan $((4 * (15 + 12 + 29 + 1) + 15))
+plan $((4 * (15 + 12 + 28 + 1) + 15))
 for file in $FILES; do
 	good "$CG/g/$file"
 	bad "$CG/g/$file"

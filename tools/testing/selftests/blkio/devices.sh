@@ -80,7 +80,7 @@ going() {
 	umount_cgroup
 }
 
-plan 57
+plan 65
 going rbps=1 if="$TMP/going/file" of=/dev/null
 going wbps=1 if=/dev/zero of="$TMP/going/file" oflag=direct conv=notrunc
 null_dev nb1 memory_backed=1 size=64
@@ -91,6 +91,10 @@ for tool in mdadm dmsetup; do
 done
 dm_dev bklinear "0 131072 linear /dev/nb3 2048"
 linear=$DEV
+null_dev nb4
+addpart /dev/nb4 1 2048 131072
+dm_dev bkpart "0 131072 linear /dev/nb4p1 0"
+part=$DEV
 dm_dev bkstripe "0 262144 striped 2 128 /dev/nb3 524288 /dev/nb3 1048576"
 stripe=$DEV
 md_dev md7 raid1 /dev/nb1 /dev/nb2 || bail "no RAID1"
@@ -113,7 +117,7 @@ root_group() {
 for version in v1 v2; do
 	mount_cgroup $version
 	group g
-	for DEV in /dev/nb3 /dev/ram0 "$linear" "$stripe" "$md"; do
+	for DEV in /dev/nb3 /dev/ram0 "$linear" "$part" "$stripe" "$md"; do
 		[ -b "$DEV" ] || bail "no $DEV"
 		holds "$(basename "$DEV")" g
 	done

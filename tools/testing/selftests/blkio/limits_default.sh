@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Limits of a group for all devices, "default" in place of a device: on disks that it knows, on those that it meets later,
+# beside limits of their own, for dirty pages, and when the group is removed.
+# configs: uml-vt
+. "$(dirname "$0")/blkio_lib.sh"
+. "$HERE/blkio_abi.sh"
+. "$HERE/blkio_writeback.sh"
+
+# all GROUP KEY=VALUE...: its limits for all devices
+all() {
+	local group=$1 pair rw file value
+	shift
+	if [ "$CGV" = v2 ]; then
+		echo "default $*" >"$CG/$group/io.max"
+		return
+	fi
+	for pair; do
+		case $pair in r*) rw="read" ;; *) rw="write" ;; esac
+		file=${pair%%=*}
+		value=${pair#*=}
+		echo "default ${value/max/0}" >"$CG/$group/blkio.throttle.${rw}_${file#?}_device"
+	done
+}
+
+# rate DEVICE GROUP [OPTION...]: bytes a second of direct reads in the last two of three seconds
+rate() {
+	local device=$1 group=$2
+	shift 2
+	start_soon
+	load "$group" one -f "$device" -s 64k -d 4 -t 3 "$@"
+	wait_loads
+	echo $(($(seen one $((64 * KiB)) 3 1) / 2))
+}
+
+# buffered_ms GROUP: for 8 MiB that it writes to a file, the first pages that it ever dirties on that disk
+buffered_ms() {
+	local begin
+	begin=$(now_ms)
+	in_group "$1" dd if=/dev/zero of="$MNT/f" bs=64k count=128 status=none
+	echo $(($(now_ms) - begin))
+}
+
+# on_disk DISK: a file system on a new one, which no group has met
+on_disk() {
+	null_dev "$1" size=100 memory_backed=1 completion_nsec=10000
+	mkfs.ext4 -q -E lazy_itable_init=0 "$DEV"
+	mount "$DEV" "$MNT"
+}
+
+# umount_ms: what a group takes that was removed with dirty pages, when another group makes the disk ready for limits
+umount_ms() {
+	local begin
+	in_group gone dd if=/dev/zero of="$MNT/f" bs=1M count=16 status=none
+	all gone wbps=$((64 * KiB))
+	rmdir "$CG/gone"
+	cap other "$DEV" wbps=$MiB
+	begin=$(now_ms)
+	umount "$MNT"
+	echo $(($(now_ms) - begin))
+}
+
+both() {
+	local file=$1 first second
+	group g other gone
+	null_dev a completion_nsec=1000000
+	first=$DEV
+	null_dev b completion_nsec=1000000
+	second=$DEV
+	all g rbps=$MiB
+	# the first I/O gets a disk ready
+	rate "$first" g >/dev/null
+	rate "$second" g >/dev/null
+	check "a disk" within "$(rate "$first" g)" $MiB 20000
+	check "another one" within "$(rate "$second" g)" $MiB 20000
+	check "another group has none" in_range "$(rate "$first" other)" $((100 * MiB)) $((100000 * MiB))
+	cap g "$first" rbps=$((2 * MiB))
+	check "a limit of its own for a disk" within "$(rate "$first" g)" $((2 * MiB)) 20000
+	check "and none for another one" within "$(rate "$second" g)" $MiB 20000
+	cap g "$first" rbps=max
+	check "no limit for a disk" in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
+	check "the file says so" grep -q "^$(devno "$first") ${file:+rbps=max}" "$CG/g/${file:-blkio.throttle.read_bps_device}"
+	cap g "$first" rbps=default
+	check "that of all again" within "$(rate "$first" g)" $MiB 20000
+	start_soon
+	load g one -f "$first" -s 64k -d 4 -t 3
+	sleep 1.1
+	all g rbps=$((4 * MiB))
+	wait_loads
+	check "changed while I/Os wait" within $(($(seen one $((64 * KiB)) 3 1) / 2)) $((4 * MiB)) 20000
+	group late
+	all late rbps=$MiB
+	check "a group that comes later: from its first I/O on" within "$(rate "$first" late)" $MiB 20000
+	all g rbps=max
+	check "taken away" in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
+	check "nothing is left in the file" equal "$(cat "$CG/g/${file:-blkio.throttle.read_bps_device}")" ""
+	on_disk c
+	cap other "$DEV" rbps=$MiB
+	group writer
+	all writer wbps=$MiB
+	check "the first pages that a group dirties on a disk" in_range "$(buffered_ms writer)" 6900 8100
+	umount "$MNT"
+	on_disk d
+	check "a group that is removed has none" in_range "$(umount_ms)" 0 1000
+	for dev in a b c d; do null_gone $dev; done
+}
+
+v1() { both ""; }
+v2() {
+	both io.max
+	# those of a parent are for all below it, on each disk
+	null_dev e completion_nsec=1000000
+	group P P/x P/y
+	all P rbps=$((2 * MiB))
+	rate "$DEV" P/x >/dev/null
+	start_soon
+	load P/x x -f "$DEV" -s 64k -d 4 -t 3
+	load P/y y -f "$DEV" -s 64k -d 4 -t 3
+	wait_loads
+	check "of a parent: all below it" within $((($(seen x $((64 * KiB)) 3 1) + $(seen y $((64 * KiB)) 3 1)) / 2)) $((2 * MiB)) 20000
+	check "of a parent: equal parts" within $(($(seen x $((64 * KiB)) 3 1) / 2)) $MiB 40000
+	null_gone e
+}
+
+# what the files take, refuse and show
+formats() {
+	local value
+	mount_cgroup "$1"
+	group g
+	null_dev nb0
+	DISK=$(devno "$DEV")
+	if [ "$1" = v2 ]; then
+		F=$CG/g/io.max
+		taken "$F" "default rbps=1000 wiops=7\\n" "default rbps=1000 wbps=max riops=max wiops=7"
+		taken "$F" "$DISK rbps=max wbps=5\\n" $'default rbps=1000 wbps=max riops=max wiops=7\n'"$DISK rbps=max wbps=5 riops=max wiops=default"
+		taken "$F" "$DISK rbps=default wbps=max\\n" "default rbps=1000 wbps=max riops=max wiops=7"
+		taken "$F" "  default	rbps=max wiops=max\\n" ""
+		for value in "default rbps=default" "default 5" "default x=5" "default" "default8 rbps=5" "Default rbps=5"; do
+			refused EINVAL "$F" "$value"
+		done
+		refused ERANGE "$F" "default rbps=0"
+	else
+		F=$CG/g/blkio.throttle.write_iops_device
+		taken "$F" "default 7\\n" "default 7"
+		taken "$F" "$DISK 5\\n" $'default 7\n'"$DISK 5"
+		taken "$F" "$DISK 0\\n" $'default 7\n'"$DISK 0"
+		taken "$F" "$DISK default\\n" "default 7"
+		taken "$F" "default 0\\n" ""
+		for value in "default default" "default x" "default" "default8 5" "default max"; do refused EINVAL "$F" "$value"; done
+	fi
+	umount_cgroup
+	null_gone nb0
+}
+
+plan $((14 + 16 + 5 + 5 + 4 + 7))
+on_each v1 v1
+on_each v2 v2
+formats v1
+formats v2
