@@ -30,8 +30,20 @@ both() {
 	check "$1: the limit" says "g('/capped')['limits'] == {'rbps': $MiB}"
 	check "$1: bytes a second" says "abs(g('/capped')['rbps'] - $MiB) < 70000"
 	check "$1: I/Os that wait" says "g('/capped')['held'] == 4"
+	check "$1: the burst" says "g('/capped')['burst'] == {'rbps': 65536}"
+	check "$1: part of it is in hand" says "0 <= g('/capped')['in_hand']['rbps'] < 65536"
 	wait_loads
-	cap capped "$DEV" rbps=max
+	cap capped "$DEV" rbps=max wbps=$MiB
+	start_soon
+	load capped dirty -f "$DEV" -o w -s 64k -t 3 -b
+	sleep 0.5
+	top --json >"$TMP/json"
+	check "$1: dirty pages" says "65536 <= g('/capped')['dirty_bytes'] + g('/capped')['writing_bytes'] <= 2 * $MiB"
+	wait_loads
+	top --openmetrics >"$TMP/metrics"
+	check "$1: --openmetrics: the burst" \
+		grep -qxF "ioband_burst{disk=\"top$1\",cgroup=\"/capped\",of=\"wbps\"} 65536" "$TMP/metrics"
+	cap capped "$DEV" wbps=max
 	# given: this is not a test of how it is found
 	device depth=8
 	weight heavy 750
@@ -60,6 +72,6 @@ both() {
 }
 
 [ -e "$TOP" ] || skip_all "it is not there"
-plan 24
+plan 32
 both v1
 both v2

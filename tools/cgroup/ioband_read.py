@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads what the kernel says of I/O limits and weights: files of cgroups (v1 or v2), of debugfs and of /proc.
+
+Everything can be missing, unreadable or gone a moment later; then a function returns what is left, nothing at worst.
+"""
+import dataclasses
+import gzip
+import os
+import re
+
+DEBUGFS = '/sys/kernel/debug'
+TRACEFS = '/sys/kernel/tracing'
+KEYS = ('rbytes', 'wbytes', 'rios', 'wios')
+# v1: file of a limit, and its name on v2
+V1_LIMITS = {'read_bps_device': 'rbps', 'write_bps_device': 'wbps', 'read_iops_device': 'riops', 'write_iops_device': 'wiops'}
+LIMITS = tuple(V1_LIMITS.values())
+COUNTERS = KEYS + ('nr_throttled', 'throttled_usec', 'nr_owed', 'share_waits', 'share_wait_usec')
+NOW = ('held', 'debt_usec', 'inflight', 'weight', 'share_ppm', 'got_ppm', 'dirty_bytes', 'writing_bytes')
+MODES = ('off', 'limits', 'on')
+# what the CPUs may have in reserve of a limit, see "batch" in ioband.rst
+RESERVE_NS = 500000
+
+
+@dataclasses.dataclass
+class Group:
+    """What one cgroup has on one disk.
+
+    path: below the root of the hierarchy, "/" for that; limits: {one of LIMITS: bytes or I/Os a second}, those that are
+    set; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are known;
+    gates: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst", "in_hand": bytes or I/Os,
+    "late_ns": until it lets more go}}}}, of debugfs.
+    """
+    path: str
+    limits: dict = dataclasses.field(default_factory=dict)
+    counters: dict = dataclasses.field(default_factory=dict)
+    now: dict = dataclasses.field(default_factory=dict)
+    gates: dict = dataclasses.field(default_factory=dict)
+
+
+def read(path):
+    """Lines of a file, none if it cannot be read."""
+    try:
+        with open(path, encoding='utf-8', errors='surrogateescape') as file:
+            return file.read().splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def word(path):
+    """The first line of a file, "" if there is none."""
+    return next(iter(read(path)), '').strip()
+
+
+def pairs(words):
+    """{key: number} of the words that are key=number."""
+    return {key: int(value) for key, _, value in (text.partition('=') for text in words) if re.fullmatch(r'-?[0-9]+', value)}
+
+
+@dataclasses.dataclass
+class Mount:
+    """A line of /proc/self/mountinfo. number: of the mount; device: "M:m"; root: what of the file system is mounted."""
+    number: int
+    device: str
+    root: str
+    where: str
+    kind: str
+    source: str
+    options: str
+
+
+def unescape(text):
+    r"""A path of /proc/self/mountinfo, where a blank is \040."""
+    return re.sub(r'\\([0-7]{3})', lambda match: chr(int(match.group(1), 8)), text)
+
+
+def mounts():
+    """All that is mounted, in the order of the kernel."""
+    found = []
+    for line in read('/proc/self/mountinfo'):
+        before, _, after = line.partition(' - ')
+        words, rest = before.split(), after.split(' ', 2)
+        if len(words) >= 6 and len(rest) == 3:
+            found.append(Mount(int(words[0]), words[2], unescape(words[3]), unescape(words[4]), rest[0], unescape(rest[1]), rest[2]))
+    return found
+
+
+@dataclasses.dataclass
+class Hierarchy:
+    """Where the block controller is. version: 1 or 2; root: directory; base: the cgroup that it is, "/" for the topmost."""
+    version: int
+    root: str
+    base: str = '/'
+
+    def directory(self, path):
+        """Of a cgroup."""
+        return self.root + (path if path != '/' else '')
+
+    def is_top(self):
+        """Is this the topmost cgroup, and not what a container sees of the hierarchy?"""
+        return not os.path.exists(self.root + '/cgroup.events') if self.version == 2 else os.path.exists(self.root + '/release_agent')
+
+
+def hierarchy():
+    """The Hierarchy that has the block controller, or None."""
+    found = []
+    for mount in mounts():
+        if mount.kind == 'cgroup' and 'blkio' in mount.options.split(','):
+            found.append(Hierarchy(1, mount.where, mount.root))
+        if mount.kind == 'cgroup2' and any('io' in line.split() for line in read(mount.where + '/cgroup.controllers')):
+            found.append(Hierarchy(2, mount.where, mount.root))
+    # of one that is mounted more than once, what shows most
+    return min(found, key=lambda one: (one.version, len(one.base)), default=None)
+
+
+def up(path):
+    """A cgroup and those above it, the root last."""
+    parts = path.strip('/').split('/') if path != '/' else []
+    return ['/' + '/'.join(parts[:number]) for number in range(len(parts), -1, -1)]
+
+
+class Reader:
+    """Reads all cgroups of a hierarchy; sample() gives {disk number "M:m": {path: Group}}."""
+
+    def __init__(self, where):
+        self.where = where
+        self.ids = {}       # {number of a cgroup: path}
+
+    def sample(self):
+        """As it is now."""
+        disks = {}
+        self.ids = {}
+        for directory, _, _ in os.walk(self.where.root):
+            path = directory[len(self.where.root):] or '/'
+
+            def group(device, path=path):
+                return disks.setdefault(device, {}).setdefault(path, Group(path))
+
+            try:
+                self.ids[os.stat(directory).st_ino] = path
+            except OSError:
+                continue
+            (self.read_v2 if self.where.version == 2 else self.read_v1)(directory, group)
+        self.read_owners(disks)
+        for device, groups in disks.items():
+            self.read_debugfs(device, groups)
+        return disks
+
+    @staticmethod
+    def read_v2(directory, group):
+        """io.stat, io.max."""
+        for line in read(directory + '/io.stat'):
+            device, *words = line.split()
+            found = pairs(words)
+            if any(found.get(key) for key in found):
+                group(device).counters.update({key: found.get(key, 0) for key in COUNTERS if key in found})
+                group(device).now.update({key: found[key] for key in NOW if key in found})
+        for line in read(directory + '/io.max'):
+            device, *words = line.split()
+            group(device).limits.update(pairs(words))
+
+    @staticmethod
+    def read_v1(directory, group):
+        """Files of throttle."""
+        for file, keys in (('io_service_bytes', ('rbytes', 'wbytes')), ('io_serviced', ('rios', 'wios'))):
+            for line in read(f'{directory}/blkio.throttle.{file}'):
+                words = line.split()
+                if len(words) == 3 and words[1] in ('Read', 'Write') and int(words[2]):
+                    group(words[0]).counters[keys[words[1] == 'Write']] = int(words[2])
+        for file, key in V1_LIMITS.items():
+            for line in read(f'{directory}/blkio.throttle.{file}'):
+                device, limit = line.split()
+                group(device).limits[key] = int(limit)
+
+    def read_owners(self, disks):
+        """Pages that groups have dirtied, of the file "dirty_owner"."""
+        page = os.sysconf('SC_PAGE_SIZE')
+        for line in read(DEBUGFS + '/dirty_owner'):
+            found, place = pairs(line.split()), re.search(r'bdi=(\S+)', line)
+            path = self.ids.get(found.get('cg'))
+            dirty, writing = (max(found.get(key, 0), 0) * page for key in ('dirty', 'writing'))
+            if path is not None and place and dirty + writing:
+                now = disks.setdefault(place.group(1), {}).setdefault(path, Group(path)).now
+                now.update(dirty_bytes=dirty, writing_bytes=writing)
+
+    def read_debugfs(self, device, groups):
+        """Limits and, as v1 has them nowhere else, waits and shares, of the file "groups"."""
+        for line in read(f'{DEBUGFS}/block/{name_of(device)}/ioband/groups'):
+            number, *parts = re.split(r' (?=read:|write:|share:)', line)
+            path = self.ids.get(pairs(number.split()).get('cg'))
+            if path is None:
+                continue
+            group = groups.setdefault(path, Group(path))
+            for part in parts:
+                way, _, rest = part.partition(':')
+                found = pairs(rest.split())
+                if way != 'share':
+                    group.gates[way] = gate_of(way, rest)
+                if self.where.version == 1:
+                    add_v1(group, found)
+
+    def settings(self, path):
+        """{"M:m" or "default": weight} that a cgroup was given."""
+        where = self.where.directory(path)
+        if self.where.version == 2:
+            lines = read(where + '/io.weight')
+        else:
+            lines = [f'default {line}' for line in read(where + '/blkio.weight')] + read(where + '/blkio.weight_device')
+        return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) == 2 and words[1].isdigit()}
+
+    def device_line(self, device):
+        """{"weights": "on" or "off", "depth": "auto" or a number}, of io.ioband."""
+        file = f'{self.where.root}/{"io" if self.where.version == 2 else "blkio"}.ioband'
+        for line in read(file):
+            number, *words = line.split()
+            if number == device:
+                return dict(text.split('=', 1) for text in words if '=' in text)
+        return {'weights': 'on', 'depth': 'auto'}
+
+
+def gate_of(way, text):
+    """What a group's line in debugfs says of "read" or "write", see Group."""
+    units = re.split(r' (?=[bi]o?ps=)', text)
+    gate = re.search(r'gate=(\w+)', units[0])
+    limits = {}
+    for unit in units[1:]:
+        key = way[0] + unit.partition('=')[0]
+        found = pairs(unit.split())
+        rate, burst_ns = found.get(key[1:], 0), found.get('burst_ns', 0)
+        late_ns = found.get('ahead_ns', 0) - burst_ns
+        most_ns = burst_ns + (RESERVE_NS if found.get('batch') else 0)
+        limits[key] = {'burst': round(most_ns * rate / 1e9), 'in_hand': round(min(burst_ns, -late_ns) * rate / 1e9), 'late_ns': late_ns}
+    return {'held': pairs(units[0].split()).get('held', 0), 'gate': gate.group(1) if gate else '', 'limits': limits}
+
+
+def add_v1(group, found):
+    """Numbers of debugfs that io.stat has on v2."""
+    for key in 'held', 'weight', 'share_ppm', 'got_ppm', 'inflight':
+        if key in found:
+            group.now[key] = group.now.get(key, 0) * (key == 'held') + found[key]
+    for key in 'nr_throttled', 'nr_owed', 'share_waits':
+        if key in found:
+            group.counters[key] = group.counters.get(key, 0) + found[key]
+    if 'share_wait_ns' in found:
+        group.counters['share_wait_usec'] = found['share_wait_ns'] // 1000
+
+
+def name_of(device):
+    """A disk's name, of "M:m"; that itself if it has none."""
+    try:
+        return os.path.basename(os.readlink(f'/sys/dev/block/{device}'))
+    except OSError:
+        return device
+
+
+def disk_state(device):
+    """{"depth", "inflight", "outstanding", ...: numbers, "state": text} of a disk, by debugfs; empty without it."""
+    lines = read(f'{DEBUGFS}/block/{name_of(device)}/ioband/share')
+    if not lines:
+        return {}
+    words = lines[0].split()
+    state = [text for text in words if '=' not in text]
+    return pairs(words) | {'state': ' '.join(state)}
+
+
+def kernel_config():
+    """{name: value} of the running kernel's configuration, None if it cannot be read."""
+    try:
+        with gzip.open('/proc/config.gz', 'rt', encoding='utf-8', errors='replace') as file:
+            lines = file.read().splitlines()
+    except (OSError, EOFError):
+        release = os.uname().release
+        lines = read(f'/boot/config-{release}') or read(f'/lib/modules/{release}/config')
+    found = dict(line.split('=', 1) for line in lines if line.startswith('CONFIG_') and '=' in line)
+    return found or None
+
+
+def arguments():
+    """All that the kernel's command line says of ioband=."""
+    words = ' '.join(read('/proc/cmdline')).split(' -- ')[0].split()
+    return [text.partition('=')[2] for text in words if text.startswith('ioband=')]
+
+
+def kernel_mode(where, config):
+    """(One of MODES, "absent" or "unknown"; why that is known), given hierarchy() and kernel_config()."""
+    def by_default():
+        for name in MODES:
+            if config.get(f'CONFIG_BLK_CGROUP_IOBAND_DEFAULT_{name.upper()}') == 'y':
+                return name, 'as configured, without the kernel argument ioband='
+        return 'absent', 'the kernel is built without CONFIG_BLK_CGROUP_IOBAND'
+
+    file = where and f'{"io" if where.version == 2 else "blkio"}.ioband'
+    given = [text for text in arguments() if text in MODES]
+    if where and os.path.exists(f'{where.root}/{file}'):
+        return 'on', f'the root group has {file}'
+    if config is not None and config.get('CONFIG_BLK_CGROUP_IOBAND') != 'y':
+        return by_default()
+    if config is None and os.path.isdir(TRACEFS + '/events') and not os.path.isdir(TRACEFS + '/events/ioband'):
+        return 'absent', 'the kernel has no tracepoints of ioband'
+    mode = (given[-1], f'kernel argument ioband={given[-1]}') if given else by_default() if config else None
+    if where and where.is_top() and (not mode or mode[0] == 'on'):
+        # who has weights has this file
+        return 'unknown' if not mode else 'absent', f'the root group has no {file}'
+    return mode or ('unknown', 'neither configuration nor arguments of the kernel say it')
