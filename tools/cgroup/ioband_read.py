@@ -197,6 +197,8 @@ class Reader:
                     group.gates[way] = gate_of(way, rest)
                 if self.where.version == 1:
                     add_v1(group, found)
+                    late_ns = max((limit['late_ns'] for gate in group.gates.values() for limit in gate['limits'].values()), default=0)
+                    group.now['debt_usec'] = max(late_ns, 0) // 1000
 
     def settings(self, path):
         """{"M:m" or "default": weight} that a cgroup was given."""
