@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 """ioband_explain.py --check: what contradicts itself on this machine, and what a report of a bug should have."""
+
 import os
 
 from ioband_disk import node_of
-from ioband_read import DEBUGFS, MODES, arguments, mounts, name_of, read, word
+from ioband_read import DEBUGFS, MODES, arguments, mounts, name_of, number, read, word
 from ioband_verdict import controllers, is_below
 
-LINES = 40      # of a section of the report
-CONFIG = ('BLK_CGROUP', 'BLK_DEV_THROTTLING', 'BLK_DEBUG', 'BFQ', 'IOSCHED_', 'MQ_IOSCHED', 'HIGH_RES_TIMERS', 'HZ=', 'MEMCG=', 'CGROUP_', 'DEBUG_FS=', 'PREEMPT_NONE', 'PREEMPT_RT', 'SMP=')
+LINES = 40  # of a section of the report
+CONFIG = (
+    'BLK_CGROUP',
+    'BLK_DEV_THROTTLING',
+    'BLK_DEBUG',
+    'BFQ',
+    'IOSCHED_',
+    'MQ_IOSCHED',
+    'HIGH_RES_TIMERS',
+    'HZ=',
+    'MEMCG=',
+    'CGROUP_',
+    'DEBUG_FS=',
+    'PREEMPT_NONE',
+    'PREEMPT_RT',
+    'SMP=',
+)
 MOUNTS = ('cgroup', 'cgroup2', 'debugfs', 'tracefs', 'overlay', 'btrfs')
 
 
@@ -20,7 +36,10 @@ def check_kernel(look):
         yield f'kernel argument ioband={arguments()[-1]}: this kernel has no ioband ({look.why})'
     limited = sorted({path for groups in look.sample.values() for path, group in groups.items() if group.limits})
     if look.mode in ('off', 'absent') and limited:
-        yield f'there are limits ({", ".join(limited[:5])}), and ioband is {look.mode} ({look.why}): they are those of blk-throttle'
+        yield (
+            f'there are limits ({", ".join(limited[:5])}), and ioband is {look.mode} ({look.why}): they are those of'
+            ' blk-throttle'
+        )
     if not look.where:
         yield 'no hierarchy of cgroups is mounted that has the block controller: nothing is limited'
     elif look.where.version == 2 and 'io' not in controllers(look.where, '/', 'subtree_control'):
@@ -35,8 +54,12 @@ def in_use():
             devices.add(word(f'/sys/class/block/{os.path.basename(os.path.realpath(mount.source))}/dev'))
     for line in read('/proc/swaps')[1:]:
         devices.add(word(f'/sys/class/block/{os.path.basename(line.split()[0])}/dev'))
-    return {other.device for device in devices if device and os.path.exists(f'/sys/dev/block/{device}')
-            for other in node_of(device).all()}
+    return {
+        other.device
+        for device in devices
+        if device and os.path.exists(f'/sys/dev/block/{device}')
+        for other in node_of(device).all()
+    }
 
 
 def stacks():
@@ -45,8 +68,11 @@ def stacks():
         names = sorted(os.listdir('/sys/class/block'))
     except OSError:
         return []
-    return [node_of(word(f'/sys/class/block/{name}/dev')) for name in names
-            if word(f'/sys/class/block/{name}/dev') and not any_holder(name)]
+    return [
+        node_of(word(f'/sys/class/block/{name}/dev'))
+        for name in names
+        if word(f'/sys/class/block/{name}/dev') and not any_holder(name)
+    ]
 
 
 def any_holder(name):
@@ -71,15 +97,24 @@ def check_limit(look, device, path, group, facts):
     below = [one for one in look.sample[device] if is_below(one, path)] if look.where.version == 2 else [path]
     some = any(look.sample[device][one].counters.get(key) for one in below for key in ('rios', 'wios'))
     if device in hidden:
-        yield (f'{path} has {limits} on {name}: {hidden[device]} above it writes there in the name of the root group; '
-               f'set the limit on {hidden[device]}')
+        yield (
+            f'{path} has {limits} on {name}: {hidden[device]} above it writes there in the name of the root group; '
+            f'set the limit on {hidden[device]}'
+        )
     elif not some and device not in used and not any_holder(name):
-        yield f'{path} has {limits} on {name}: nobody uses this disk, nothing is mounted from it, and the group has done no I/O there'
+        yield (
+            f'{path} has {limits} on {name}: nobody uses this disk, nothing is mounted from it, and the group has done'
+            ' no I/O there'
+        )
     if look.where.version == 1 and path != '/' and not processes(look.where, path):
-        inner = [entry.name for entry in entries(look.where.directory(path)) if processes(look.where, f'{path}/{entry.name}')]
+        inner = [
+            entry.name for entry in entries(look.where.directory(path)) if processes(look.where, f'{path}/{entry.name}')
+        ]
         if inner:
-            yield (f'{path} has {limits} on {name}: on v1 this does not bind groups below it, and all processes are in these '
-                   f'({", ".join(inner[:5])})')
+            yield (
+                f'{path} has {limits} on {name}: on v1 this does not bind groups below it, and all processes are in'
+                f' these ({", ".join(inner[:5])})'
+            )
 
 
 def entries(directory):
@@ -111,7 +146,10 @@ def check_targets(targets):
     for target in targets:
         for node in target.place.nodes if target.place and not target.place.mount else []:
             if not node.bears:
-                yield f'{node.name} ({node.device}) is a partition and takes no limit: use {node.bearer().name} ({node.bearer().device})'
+                yield (
+                    f'{node.name} ({node.device}) is a partition and takes no limit: use {node.bearer().name}'
+                    f' ({node.bearer().device})'
+                )
 
 
 def check(look, targets):
@@ -119,8 +157,9 @@ def check(look, targets):
     wrong = [*check_kernel(look), *check_targets(targets)]
     if not look.reader:
         return wrong
-    hidden = {other.device: node.name for node in stacks() for upper in node.all() if upper.copies
-              for other in upper.hidden()}
+    hidden = {
+        other.device: node.name for node in stacks() for upper in node.all() if upper.copies for other in upper.hidden()
+    }
     facts = in_use(), hidden
     for device, groups in sorted(look.sample.items()):
         for path, group in sorted(groups.items()):
@@ -154,10 +193,16 @@ def disk_lines():
             continue
         node = node_of(word(f'/sys/block/{name}/dev'))
         below = ' '.join(other.name for other in node.all()[1:])
-        facts = ' '.join(f'{file}={word(f"{queue}/{file}")}' for file in
-                         ('nr_requests', 'max_sectors_kb', 'rotational', 'nomerges', 'write_cache', 'zoned') if word(f'{queue}/{file}'))
-        yield (f'{name} {node.device} {node.kind}, scheduler {node.scheduler or "none"}, {int(word(f"/sys/block/{name}/size")) // 2048} MiB '
-               f'{facts}' + (f', on {below}' if below else ''))
+        facts = ' '.join(
+            f'{file}={word(f"{queue}/{file}")}'
+            for file in ('nr_requests', 'max_sectors_kb', 'rotational', 'nomerges', 'write_cache', 'zoned')
+            if word(f'{queue}/{file}')
+        )
+        yield (
+            f'{name} {node.device} {node.kind}, scheduler {node.scheduler or "none"},'
+            f' {number(word(f"/sys/block/{name}/size")) // 2048} MiB {facts}'
+            + (f', on {below}' if below else '')
+        )
 
 
 def rule_lines(look):
@@ -165,7 +210,9 @@ def rule_lines(look):
     for device, groups in sorted(look.sample.items()):
         for path, group in sorted(groups.items()):
             if group.limits:
-                yield f'{path} {name_of(device)} {device} ' + ' '.join(f'{key}={value}' for key, value in group.limits.items())
+                yield f'{path} {name_of(device)} {device} ' + ' '.join(
+                    f'{key}={value}' for key, value in group.limits.items()
+                )
     usual = {'default': 100 if look.where.version == 2 else 500}
     for path in sorted(look.reader.ids.values()):
         given = look.reader.settings(path)
@@ -178,20 +225,41 @@ def rule_lines(look):
 def report(look):
     """{title: lines} for a report of a bug."""
     about = os.uname()
-    config = sorted(f'{name}={value}' for name, value in (look.config or {}).items() if f'{name}='.startswith(tuple(f'CONFIG_{part}' for part in CONFIG)))
-    found = {'kernel': [f'{about.sysname} {about.release} {about.version} {about.machine}', f'ioband: {look.mode} ({look.why})'],
-             'kernel arguments': read('/proc/cmdline'), 'configuration': cut(config),
-             'mounts': cut([f'{mount.where}: {mount.kind} {mount.source} {mount.device} {mount.options}' for mount in mounts()
-                            if mount.kind in MOUNTS or not mount.device.startswith('0:')]),
-             'disks': cut(list(disk_lines()))}
+    config = sorted(
+        f'{name}={value}'
+        for name, value in (look.config or {}).items()
+        if f'{name}='.startswith(tuple(f'CONFIG_{part}' for part in CONFIG))
+    )
+    found = {
+        'kernel': [
+            f'{about.sysname} {about.release} {about.version} {about.machine}',
+            f'ioband: {look.mode} ({look.why})',
+        ],
+        'kernel arguments': read('/proc/cmdline'),
+        'configuration': cut(config),
+        'mounts': cut(
+            [
+                f'{mount.where}: {mount.kind} {mount.source} {mount.device} {mount.options}'
+                for mount in mounts()
+                if mount.kind in MOUNTS or not mount.device.startswith('0:')
+            ]
+        ),
+        'disks': cut(list(disk_lines())),
+    }
     if look.where:
         found['hierarchy'] = [f'v{look.where.version} at {look.where.root}, from {look.where.base} on']
         for file in ('controllers', 'subtree_control') if look.where.version == 2 else ():
             found['hierarchy'].append(f'cgroup.{file}: {" ".join(controllers(look.where, "/", file))}')
         found['limits and weights'] = cut(list(rule_lines(look)))
         file = 'io.stat' if look.where.version == 2 else 'blkio.throttle.io_serviced'
-        found[file] = cut([f'{path} {line}' for path in sorted(look.reader.ids.values())
-                           for line in read(f'{look.where.directory(path)}/{file}') if not line.startswith('Total')])
+        found[file] = cut(
+            [
+                f'{path} {line}'
+                for path in sorted(look.reader.ids.values())
+                for line in read(f'{look.where.directory(path)}/{file}')
+                if not line.startswith('Total')
+            ]
+        )
     debug = [f'{DEBUGFS}/block/{entry.name}/ioband' for entry in entries('/sys/block')]
     for directory in debug:
         for name in 'share', 'groups':

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which disks are below a path or a disk, and which of these can bear a limit. Reads sysfs, /proc and, for dm, dmsetup."""
+"""Which disks are below a path or a disk, and which of these can bear a limit.
+
+Reads sysfs, /proc and, for dm, what dmsetup prints.
+"""
+
 import dataclasses
 import os
 import re
 import stat
 import subprocess
 
-from ioband_read import Mount, mounts, name_of, read, word
+from ioband_read import Mount, mounts, name_of, number, read, word
 
 # Who gets data from these writes copies, and kernel threads write the copies in the root group's name.
 COPIES = ('crypt', 'vdo', 'raid4', 'raid5', 'raid6')
@@ -18,9 +22,10 @@ DEEPEST = 16
 class Node:
     """A block device and those below it.
 
-    device: "M:m"; kind: for people; below: Nodes; bears: can it have a limit; copies: are those below written to in the root
-    group's name; scheduler: "" if it has none of its own; zoned: True for zoned disks.
+    device: "M:m"; kind: for people; below: Nodes; bears: can it have a limit; copies: are those below written to in the
+    root group's name; scheduler: "" if it has none of its own; zoned: True for zoned disks.
     """
+
     device: str
     name: str
     kind: str = 'disk'
@@ -47,7 +52,7 @@ class Node:
 
 
 def number_of(name):
-    """"M:m" of a disk or a partition, "" if there is none of that name."""
+    """A disk's or partition's "M:m", "" if there is none of that name."""
     return word(f'/sys/class/block/{name.replace("/", "!")}/dev') if name and name not in ('.', '..') else ''
 
 
@@ -57,17 +62,29 @@ def scheduler_of(sysfs):
     return found.group(1) if found else ''
 
 
+def dm_targets(name):
+    """Names of the targets of a dm device, with its level instead of "raid"; none without privileges."""
+    try:
+        run = subprocess.run(['dmsetup', 'table', name], capture_output=True, timeout=10, check=False, text=True)
+    except (OSError, subprocess.SubprocessError, UnicodeError):
+        return set()
+    tables = [line.split() for line in run.stdout.splitlines()]
+    return {words[3] if words[2] == 'raid' else words[2] for words in tables if len(words) > 3}
+
+
 def dm_kind(sysfs):
     """(For people, does it write copies?) of a dm device."""
     name, uuid = word(sysfs + '/dm/name'), word(sysfs + '/dm/uuid')
-    try:
-        text = subprocess.run(['dmsetup', 'table', name], capture_output=True, timeout=10, check=False, text=True).stdout
-    except (OSError, subprocess.SubprocessError, UnicodeError):
-        text = ''
-    types = {' '.join(line.split()[2:4] if ' raid ' in line else line.split()[2:3]) for line in text.splitlines() if len(line.split()) > 3}
-    what = 'LVM volume' if uuid.startswith('LVM-') else 'multipath' if uuid.startswith('mpath-') or 'multipath' in types else \
-        'dm-crypt' if uuid.startswith('CRYPT-') or 'crypt' in types else f'dm-{"+".join(sorted(types))}' if types else 'dm'
-    copies = what == 'dm-crypt' or any(one.startswith(COPIES) or one.partition(' ')[2].startswith(COPIES) for one in types)
+    types = dm_targets(name)
+    if uuid.startswith('LVM-'):
+        what = 'LVM volume'
+    elif uuid.startswith('mpath-') or 'multipath' in types:
+        what = 'multipath'
+    elif uuid.startswith('CRYPT-') or 'crypt' in types:
+        what = 'dm-crypt'
+    else:
+        what = '-'.join(['dm', *sorted(types)[:1]])
+    copies = what == 'dm-crypt' or any(one.startswith(COPIES) for one in types)
     return f'{what} {name}'.strip(), copies
 
 
@@ -114,6 +131,7 @@ def node_of(device, depth=0):
 @dataclasses.dataclass
 class Place:
     """Where the data of a path is. mount: None for a disk's own node; nodes: [Node]; notes: sentences."""
+
     path: str
     mount: Mount | None = None
     nodes: list = dataclasses.field(default_factory=list)
@@ -126,7 +144,8 @@ def mount_of(path):
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            found = [int(line.split()[1]) for line in read(f'/proc/self/fdinfo/{file}') if line.startswith('mnt_id:')]
+            lines = read(f'/proc/self/fdinfo/{file}')
+            found = [number(line[len('mnt_id:'):].strip()) for line in lines if line.startswith('mnt_id:')]
         finally:
             os.close(file)
     except OSError:
@@ -142,8 +161,11 @@ def mount_of(path):
 def btrfs_disks(mount):
     """Names of the disks of a mounted btrfs."""
     try:
-        known = {uuid: sorted(os.listdir(f'/sys/fs/btrfs/{uuid}/devices')) for uuid in os.listdir('/sys/fs/btrfs')
-                 if os.path.isdir(f'/sys/fs/btrfs/{uuid}/devices')}
+        known = {
+            uuid: sorted(os.listdir(f'/sys/fs/btrfs/{uuid}/devices'))
+            for uuid in os.listdir('/sys/fs/btrfs')
+            if os.path.isdir(f'/sys/fs/btrfs/{uuid}/devices')
+        }
     except OSError:
         known = {}
     source = os.path.basename(os.path.realpath(mount.source))
@@ -187,13 +209,21 @@ def place_nodeless(found):
     kind = found.mount.kind
     if kind == 'tmpfs':
         swaps = ', '.join(line.split()[0] for line in read('/proc/swaps')[1:]) or 'none now'
-        found.notes.append(f'tmpfs: its data is in memory, and no limit holds it; what is swapped out goes to the swap space ({swaps})')
+        found.notes.append(
+            f'tmpfs: its data is in memory, and no limit holds it; what is swapped out goes to the swap space ({swaps})'
+        )
     elif kind in NETWORK:
-        found.notes.append(f'{kind}: its data goes to a server or the host, and no disk of this machine that could have a limit: limit it there')
+        found.notes.append(
+            f'{kind}: its data goes to a server or the host, and to no disk of this machine that could have a limit'
+        )
     elif kind.startswith('fuse'):
-        found.notes.append(f'{kind}: a process serves it, and what this reads and writes is of its own group: look at that process')
+        found.notes.append(
+            f'{kind}: a process serves it, and what this reads and writes is of its own group: look at that process'
+        )
     elif kind == 'zfs':
-        found.notes.append('zfs: its kernel threads write in the name of the root group, and limits of others do not hold them')
+        found.notes.append(
+            'zfs: its kernel threads write in the name of the root group, and limits of others do not hold them'
+        )
     else:
         found.notes.append(f'{kind}: it has no disk')
 
@@ -210,8 +240,10 @@ def place(path, depth=0):
         found.notes.append('it is on no mount that is seen here')
     elif found.mount.kind == 'btrfs':
         found.nodes = [node_of(number_of(name), depth) for name in btrfs_disks(found.mount)]
-        found.notes.append('btrfs: a limit on each of its disks holds; write() sees the rate at which pages are written, not evenly, and what '
-                           'is compressed is written in the name of the root group')
+        found.notes.append(
+            'btrfs: a limit on each of its disks holds; write() sees the rate at which pages are written, not evenly,'
+            ' and what is compressed is written in the name of the root group'
+        )
     elif found.mount.kind == 'overlay':
         place_overlay(found, depth)
     elif not found.mount.device.startswith('0:'):

@@ -4,14 +4,15 @@
 
 usage: ioband_explain.py [-i SECONDS] [--json] [--check] [DISK|PID|CGROUP|PATH]...
 
-A disk is a name as sda, numbers as 8:0 or a node in /dev; a cgroup is its path below the root of the hierarchy, a directory
-there, or a name that only one has, as that of a systemd unit. A process or cgroup and a path or disk together ask about the
-one on the other. Looks twice, SECONDS (1) apart, at what cgroups read and write. As root it also reads debugfs, without it
-much is judged by rates. Changes nothing.
+A disk is a name as sda, numbers as 8:0 or a node in /dev; a cgroup is its path below the root of the hierarchy, a
+directory there, or a name that only one has, as that of a systemd unit. A process or cgroup and a path or disk together
+ask about the one on the other. Looks twice, SECONDS (1) apart, at what cgroups read and write. As root it also reads
+debugfs, which knows more. Changes nothing.
 
 --check looks at the whole machine instead, says what contradicts itself, and prints what a report of a bug should have.
 Exit status: 0, 1 if --check found something wrong, 2 if there is no such disk, process, cgroup or path.
 """
+
 import argparse
 import dataclasses
 import json
@@ -21,12 +22,12 @@ import time
 
 from ioband_check import check, report
 from ioband_disk import node_of, tree
-from ioband_read import Reader, hierarchy, kernel_config, kernel_mode
-from ioband_rows import difference, is_busy, table
+from ioband_read import Reader, hierarchy, kernel_config, kernel_mode, pairs, read
+from ioband_rows import brief, difference, is_busy, table
 from ioband_target import NotFound, target_of
 from ioband_verdict import EXAMPLE, commands, controllers, enable, set_limit, verdict
 
-MOST = 8        # cgroups or disks that are told of, the busiest
+MOST = 8  # cgroups or disks that are told of, the busiest
 
 
 class Look:
@@ -54,29 +55,42 @@ class Look:
         self.rows = {device: {row['cgroup']: row for row in disk['groups']} for device, disk in self.result.items()}
 
     def busiest(self, device):
-        """Cgroups of a disk that do something there or have a limit, the busiest first, without those that only sum up."""
+        """Cgroups of a disk that do I/O or have a limit there, the busiest first, without those that only sum up."""
         rows = [row for row in self.rows.get(device, {}).values() if is_busy(row) and row['cgroup'] != '/']
         if self.where.version == 2:
-            rows = [row for row in rows if row['limits'] or row.get('held') or
-                    not any(other['cgroup'].startswith(row['cgroup'] + '/') for other in rows)]
-        return [row['cgroup'] for row in sorted(rows, key=lambda row: (-row.get('held', 0), -row['throttled'], -row['rbps'] - row['wbps']))]
+            rows = [
+                row
+                for row in rows
+                if row['limits']
+                or row.get('held')
+                or not any(other['cgroup'].startswith(row['cgroup'] + '/') for other in rows)
+            ]
+        rows.sort(key=lambda row: (-row.get('held', 0), -row['throttled'], -row['rbps'] - row['wbps']))
+        return [row['cgroup'] for row in rows]
 
     def disks_of(self, path):
         """Disks that a cgroup has done I/O on or is limited on, the busiest first."""
         found = {}
         for device, rows in self.rows.items():
-            here = [row for one, row in rows.items() if path in (one, '/') or one.startswith(path + '/') or
-                    path.startswith(one + '/') and row['limits']]
+            here = [
+                row
+                for one, row in rows.items()
+                if path in (one, '/') or one.startswith(path + '/') or path.startswith(one + '/') and row['limits']
+            ]
             if here:
-                found[device] = sum(row['rbps'] + row['wbps'] for row in here if row['cgroup'] == path), any(row['limits'] for row in here)
+                own = rows.get(path, {'rbps': 0, 'wbps': 0})
+                found[device] = own['rbps'] + own['wbps'], any(row['limits'] for row in here)
         return sorted(found, key=found.get, reverse=True)
 
 
 def about_disk(look, node):
     """Sentences about how a disk is shared."""
     if node.scheduler == 'bfq':
-        yield (f'{node.name}: its scheduler is BFQ, which shares it, '
-               + ('by the same weights, as well as BFQ can; limits are those of ioband' if look.mode == 'on' else 'by io.bfq.weight'))
+        yield f'{node.name}: its scheduler is BFQ, which shares it, ' + (
+            'by the same weights, as well as BFQ can; limits are those of ioband'
+            if look.mode == 'on'
+            else 'by io.bfq.weight'
+        )
     if node.zoned:
         yield f'{node.name}: it is zoned, and not shared by weight'
     if not look.reader or look.mode != 'on':
@@ -86,8 +100,10 @@ def about_disk(look, node):
     if line.get('weights') == 'off':
         yield f'{node.name}: weights are off there; to have them: echo "{node.device} weights=on" > {file}'
     if line.get('depth', 'auto') != 'auto':
-        yield (f'{node.name}: its queue depth is given, {line["depth"]}, and may be the wrong one; to have it found: '
-               f'echo "{node.device} depth=auto" > {file}')
+        yield (
+            f'{node.name}: its queue depth is given, {line["depth"]}, and may be the wrong one; to have it found: '
+            f'echo "{node.device} depth=auto" > {file}'
+        )
 
 
 def about_group(look, path):
@@ -102,10 +118,25 @@ def about_group(look, path):
     elif not os.path.exists(where.directory(path) + '/io.max'):
         yield f'{path} has no io.max: the kernel has neither ioband nor blk-throttle'
     if where.version == 2:
-        on = 'memory' in controllers(where, path)
-        yield (f'the memory controller is {"on" if on else "off"} beside io: ' + (
-            'dirty pages are charged to the group that dirtied them, either way' if look.mode in ('on', 'limits') else
-            'writeback is charged to the group that owns the inode' if on else 'writeback is charged to the root group, and no limit holds it'))
+        yield from about_memory(look, path)
+
+
+def about_memory(look, path):
+    """Sentences about a cgroup's dirty pages on v2."""
+    on = 'memory' in controllers(look.where, path)
+    if look.mode in ('on', 'limits'):
+        text = 'dirty pages are charged to the group that dirtied them, either way'
+    elif on:
+        text = 'writeback is charged to the group that owns the inode'
+    else:
+        text = 'writeback is charged to the root group, and no limit holds it'
+    yield f'the memory controller is {"on" if on else "off"} beside io: {text}'
+    found = pairs(line.replace(' ', '=') for line in read(look.where.directory(path) + '/memory.stat'))
+    if found.get('file_dirty') or found.get('file_writeback'):
+        yield (
+            f'memory.stat of {path}: {brief(found.get("file_dirty", 0))}B dirty and '
+            f'{brief(found.get("file_writeback", 0))}B being written, on all disks'
+        )
 
 
 def about_machine(look):
@@ -115,11 +146,16 @@ def about_machine(look):
         says.append('no hierarchy of cgroups is mounted that has the block controller, so nothing is limited')
         types.append('mount -t cgroup2 none /sys/fs/cgroup')
     if look.mode in ('off', 'absent'):
-        says.append('limits are those of blk-throttle, if it is built in: in steps of 0.1 s, and no weights but those of iocost or BFQ')
+        says.append(
+            'limits are those of blk-throttle, if it is built in, in steps of 0.1 s; weights are those of iocost or BFQ'
+        )
     if look.mode == 'off':
         grub = os.path.exists('/etc/default/grub')
-        types.append("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&ioband=on /' /etc/default/grub && update-grub && reboot" if grub else
-                     'reboot, with the kernel argument ioband=on')
+        types.append(
+            "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&ioband=on /' /etc/default/grub && update-grub && reboot"
+            if grub
+            else 'reboot, with the kernel argument ioband=on'
+        )
     elif look.mode == 'limits':
         says.append('weights are those of iocost or BFQ: ioband has limits only (ioband=limits)')
     elif look.mode == 'unknown':
@@ -130,12 +166,21 @@ def about_machine(look):
 def ask(look, targets):
     """Which cgroups on which Nodes: [(path, Node)]."""
     paths = [target.cgroup for target in targets if target.cgroup]
-    nodes = {other.device: other for target in targets if target.place for node in target.place.nodes
-             for other in node.all() if other.bears}
+    nodes = {
+        other.device: other
+        for target in targets
+        if target.place
+        for node in target.place.nodes
+        for other in node.all()
+        if other.bears
+    }
     if not paths:
         return [(path, node) for node in nodes.values() for path in look.busiest(node.device)[:MOST]]
-    return [(path, node) for path in paths
-            for node in list(nodes.values()) or [node_of(device) for device in look.disks_of(path)[:MOST]]]
+    return [
+        (path, node)
+        for path in paths
+        for node in list(nodes.values()) or [node_of(device) for device in look.disks_of(path)[:MOST]]
+    ]
 
 
 def about_place(found):
@@ -145,7 +190,10 @@ def about_place(found):
         bearer = node.bearer()
         text = f'limits belong on {bearer.name} ({bearer.device})'
         if not node.bears:
-            text = f'{node.name} is a partition, where the kernel takes no limit (ENODEV): {text}, for all that is on this disk'
+            text = (
+                f'{node.name} is a partition, where the kernel takes no limit (ENODEV): '
+                f'{text}, for all that is on this disk'
+            )
         hidden = {other.device for other in node.hidden()}
         lower = [other.name for other in bearer.all()[1:] if other.bears and other.device not in hidden]
         if lower:
@@ -188,25 +236,42 @@ def explain(look, targets):
         if target.cgroup:
             says += about_group(look, target.cgroup)
             if not any(path == target.cgroup for path, _ in asked):
-                says.append(f'{target.cgroup} has no limit and has done no I/O, on any disk: name a disk or a path beside it')
+                says.append(
+                    f'{target.cgroup} has no limit and has done no I/O, on any disk: name a disk or a path beside it'
+                )
         elif look.where and target.place and target.place.nodes and not asked:
-            says.append(f'no group but the root has a limit on {target.place.nodes[0].bearer().name} or does I/O there now')
+            says.append(
+                f'no group but the root has a limit on {target.place.nodes[0].bearer().name} or does I/O there now'
+            )
     nodes = {node.device: node for _, node in asked}
-    nodes.update({node.bearer().device: node.bearer() for target in targets if target.place for node in target.place.nodes})
+    nodes.update(
+        {node.bearer().device: node.bearer() for target in targets if target.place for node in target.place.nodes}
+    )
     says += [text for node in nodes.values() for text in about_disk(look, node)]
     if look.where:
         types += to_type(look, asked, verdicts, targets)
-    return {'ioband': {'mode': look.mode, 'why': look.why}, 'hierarchy': dataclasses.asdict(look.where) if look.where else None,
-            'targets': [dataclasses.asdict(target) for target in targets], 'says': says,
-            'disks': [dataclasses.asdict(one) for one in verdicts], 'type': list(dict.fromkeys(types))}
+    return {
+        'ioband': {'mode': look.mode, 'why': look.why},
+        'hierarchy': dataclasses.asdict(look.where) if look.where else None,
+        'targets': [dataclasses.asdict(target) for target in targets],
+        'says': says,
+        'disks': [dataclasses.asdict(one) for one in verdicts],
+        'type': list(dict.fromkeys(types)),
+    }
 
 
 def text_of(result, look, targets):
     """Lines for people."""
     where = look.where
-    yield f'ioband is {look.mode} ({look.why}); ' + (f'cgroup v{where.version} at {where.root}' if where else 'no cgroups')
+    yield f'ioband is {look.mode} ({look.why}); ' + (
+        f'cgroup v{where.version} at {where.root}' if where else 'no cgroups'
+    )
     for target in targets:
-        yield target.text + (f': {target.about}' if target.about else '') + (f': cgroup {target.cgroup}' if target.cgroup else '')
+        yield (
+            target.text
+            + (f': {target.about}' if target.about else '')
+            + (f': cgroup {target.cgroup}' if target.cgroup else '')
+        )
         if target.place and target.place.mount:
             yield f'  on {target.place.mount.kind} at {target.place.mount.where}'
         for node in target.place.nodes if target.place else []:
@@ -218,14 +283,21 @@ def text_of(result, look, targets):
         for key in one['limits']:
             first = True
             for path, value in one['limits'][key]:
-                tightest = ' <- the tightest' if [path, value] == one['tightest'][key] and len(one['limits'][key]) > 1 else ''
+                tightest = (
+                    ' <- the tightest' if [path, value] == one['tightest'][key] and len(one['limits'][key]) > 1 else ''
+                )
                 yield f'  {key if first else "":5} {value:>20}  {path}{tightest}'
                 first = False
         yield from (f'- {text}' for text in one['says'])
     shown = {one['device'] for one in result['disks']}
-    paths = {one['cgroup'] for one in result['disks']} | {path for one in result['disks'] for path, _ in sum(one['limits'].values(), [])}
-    rows = {device: disk | {'groups': [row for row in disk['groups'] if row['cgroup'] in paths]}
-            for device, disk in look.result.items() if device in shown}
+    paths = {one['cgroup'] for one in result['disks']} | {
+        path for one in result['disks'] for path, _ in sum(one['limits'].values(), [])
+    }
+    rows = {
+        device: disk | {'groups': [row for row in disk['groups'] if row['cgroup'] in paths]}
+        for device, disk in look.result.items()
+        if device in shown
+    }
     yield ''
     yield from table(rows, True)
     if result['type']:
@@ -253,7 +325,9 @@ def main():
     if args.check:
         wrong = check(look, targets)
         sections = report(look)
-        print(json.dumps({'wrong': wrong, 'report': sections}) if args.json else '\n'.join(report_text(wrong, sections)))
+        print(
+            json.dumps({'wrong': wrong, 'report': sections}) if args.json else '\n'.join(report_text(wrong, sections))
+        )
         return 1 if wrong else 0
     result = explain(look, targets)
     print(json.dumps(result) if args.json else '\n'.join(text_of(result, look, targets)))

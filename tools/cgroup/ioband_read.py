@@ -3,6 +3,7 @@
 
 Everything can be missing, unreadable or gone a moment later; then a function returns what is left, nothing at worst.
 """
+
 import dataclasses
 import gzip
 import os
@@ -12,7 +13,12 @@ DEBUGFS = '/sys/kernel/debug'
 TRACEFS = '/sys/kernel/tracing'
 KEYS = ('rbytes', 'wbytes', 'rios', 'wios')
 # v1: file of a limit, and its name on v2
-V1_LIMITS = {'read_bps_device': 'rbps', 'write_bps_device': 'wbps', 'read_iops_device': 'riops', 'write_iops_device': 'wiops'}
+V1_LIMITS = {
+    'read_bps_device': 'rbps',
+    'write_bps_device': 'wbps',
+    'read_iops_device': 'riops',
+    'write_iops_device': 'wiops',
+}
 LIMITS = tuple(V1_LIMITS.values())
 COUNTERS = KEYS + ('nr_throttled', 'throttled_usec', 'nr_owed', 'share_waits', 'share_wait_usec')
 NOW = ('held', 'debt_usec', 'inflight', 'weight', 'share_ppm', 'got_ppm', 'dirty_bytes', 'writing_bytes')
@@ -26,10 +32,11 @@ class Group:
     """What one cgroup has on one disk.
 
     path: below the root of the hierarchy, "/" for that; limits: {one of LIMITS: bytes or I/Os a second}, those that are
-    set; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are known;
-    gates: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst", "in_hand": bytes or I/Os,
-    "late_ns": until it lets more go}}}}, of debugfs.
+    set; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are
+    known; gates: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst", "in_hand": bytes or
+    I/Os, "late_ns": until it lets more go}}}}, of debugfs.
     """
+
     path: str
     limits: dict = dataclasses.field(default_factory=dict)
     counters: dict = dataclasses.field(default_factory=dict)
@@ -51,14 +58,22 @@ def word(path):
     return next(iter(read(path)), '').strip()
 
 
+def number(text):
+    """A number, 0 if it is none."""
+    return int(text) if re.fullmatch('[0-9]+', text) else 0
+
+
 def pairs(words):
     """{key: number} of the words that are key=number."""
-    return {key: int(value) for key, _, value in (text.partition('=') for text in words) if re.fullmatch(r'-?[0-9]+', value)}
+    return {
+        key: int(value) for key, _, value in (text.partition('=') for text in words) if re.fullmatch(r'-?[0-9]+', value)
+    }
 
 
 @dataclasses.dataclass
 class Mount:
     """A line of /proc/self/mountinfo. number: of the mount; device: "M:m"; root: what of the file system is mounted."""
+
     number: int
     device: str
     root: str
@@ -78,15 +93,23 @@ def mounts():
     found = []
     for line in read('/proc/self/mountinfo'):
         before, _, after = line.partition(' - ')
-        words, rest = before.split(), after.split(' ', 2)
+        words, rest = [unescape(text) for text in before.split()], after.split(' ', 2)
         if len(words) >= 6 and len(rest) == 3:
-            found.append(Mount(int(words[0]), words[2], unescape(words[3]), unescape(words[4]), rest[0], unescape(rest[1]), rest[2]))
+            found.append(
+                Mount(
+                    number(words[0]), words[2], words[3], words[4], rest[0], unescape(rest[1]), rest[2]
+                )
+            )
     return found
 
 
 @dataclasses.dataclass
 class Hierarchy:
-    """Where the block controller is. version: 1 or 2; root: directory; base: the cgroup that it is, "/" for the topmost."""
+    """Where the block controller is.
+
+    version: 1 or 2; root: directory; base: the cgroup that this is, "/" for the topmost.
+    """
+
     version: int
     root: str
     base: str = '/'
@@ -97,7 +120,11 @@ class Hierarchy:
 
     def is_top(self):
         """Is this the topmost cgroup, and not what a container sees of the hierarchy?"""
-        return not os.path.exists(self.root + '/cgroup.events') if self.version == 2 else os.path.exists(self.root + '/release_agent')
+        return (
+            not os.path.exists(self.root + '/cgroup.events')
+            if self.version == 2
+            else os.path.exists(self.root + '/release_agent')
+        )
 
 
 def hierarchy():
@@ -123,14 +150,14 @@ class Reader:
 
     def __init__(self, where):
         self.where = where
-        self.ids = {}       # {number of a cgroup: path}
+        self.ids = {}  # {number of a cgroup: path}
 
     def sample(self):
         """As it is now."""
         disks = {}
         self.ids = {}
         for directory, _, _ in os.walk(self.where.root):
-            path = directory[len(self.where.root):] or '/'
+            path = directory[len(self.where.root) :] or '/'
 
             def group(device, path=path):
                 return disks.setdefault(device, {}).setdefault(path, Group(path))
@@ -149,14 +176,14 @@ class Reader:
     def read_v2(directory, group):
         """io.stat, io.max."""
         for line in read(directory + '/io.stat'):
-            device, *words = line.split()
-            found = pairs(words)
+            device, _, rest = line.partition(' ')
+            found = pairs(rest.split())
             if any(found.get(key) for key in found):
                 group(device).counters.update({key: found.get(key, 0) for key in COUNTERS if key in found})
                 group(device).now.update({key: found[key] for key in NOW if key in found})
         for line in read(directory + '/io.max'):
-            device, *words = line.split()
-            group(device).limits.update(pairs(words))
+            device, _, rest = line.partition(' ')
+            group(device).limits.update(pairs(rest.split()))
 
     @staticmethod
     def read_v1(directory, group):
@@ -164,12 +191,13 @@ class Reader:
         for file, keys in (('io_service_bytes', ('rbytes', 'wbytes')), ('io_serviced', ('rios', 'wios'))):
             for line in read(f'{directory}/blkio.throttle.{file}'):
                 words = line.split()
-                if len(words) == 3 and words[1] in ('Read', 'Write') and int(words[2]):
-                    group(words[0]).counters[keys[words[1] == 'Write']] = int(words[2])
+                if len(words) == 3 and words[1] in ('Read', 'Write') and number(words[2]):
+                    group(words[0]).counters[keys[words[1] == 'Write']] = number(words[2])
         for file, key in V1_LIMITS.items():
             for line in read(f'{directory}/blkio.throttle.{file}'):
-                device, limit = line.split()
-                group(device).limits[key] = int(limit)
+                device, _, limit = line.partition(' ')
+                if number(limit):
+                    group(device).limits[key] = number(limit)
 
     def read_owners(self, disks):
         """Pages that groups have dirtied, of the file "dirty_owner"."""
@@ -185,8 +213,8 @@ class Reader:
     def read_debugfs(self, device, groups):
         """Limits and, as v1 has them nowhere else, waits and shares, of the file "groups"."""
         for line in read(f'{DEBUGFS}/block/{name_of(device)}/ioband/groups'):
-            number, *parts = re.split(r' (?=read:|write:|share:)', line)
-            path = self.ids.get(pairs(number.split()).get('cg'))
+            about, *parts = re.split(r' (?=read:|write:|share:)', line)
+            path = self.ids.get(pairs(about.split()).get('cg'))
             if path is None:
                 continue
             group = groups.setdefault(path, Group(path))
@@ -197,7 +225,10 @@ class Reader:
                     group.gates[way] = gate_of(way, rest)
                 if self.where.version == 1:
                     add_v1(group, found)
-                    late_ns = max((limit['late_ns'] for gate in group.gates.values() for limit in gate['limits'].values()), default=0)
+                    late_ns = max(
+                        (limit['late_ns'] for gate in group.gates.values() for limit in gate['limits'].values()),
+                        default=0,
+                    )
                     group.now['debt_usec'] = max(late_ns, 0) // 1000
 
     def settings(self, path):
@@ -213,9 +244,9 @@ class Reader:
         """{"weights": "on" or "off", "depth": "auto" or a number}, of io.ioband."""
         file = f'{self.where.root}/{"io" if self.where.version == 2 else "blkio"}.ioband'
         for line in read(file):
-            number, *words = line.split()
-            if number == device:
-                return dict(text.split('=', 1) for text in words if '=' in text)
+            name, *words = line.split() or ['']
+            if name == device:
+                return {'weights': 'on', 'depth': 'auto'} | dict(text.split('=', 1) for text in words if '=' in text)
         return {'weights': 'on', 'depth': 'auto'}
 
 
@@ -230,7 +261,11 @@ def gate_of(way, text):
         rate, burst_ns = found.get(key[1:], 0), found.get('burst_ns', 0)
         late_ns = found.get('ahead_ns', 0) - burst_ns
         most_ns = burst_ns + (RESERVE_NS if found.get('batch') else 0)
-        limits[key] = {'burst': round(most_ns * rate / 1e9), 'in_hand': round(min(burst_ns, -late_ns) * rate / 1e9), 'late_ns': late_ns}
+        limits[key] = {
+            'burst': round(most_ns * rate / 1e9),
+            'in_hand': round(min(burst_ns, -late_ns) * rate / 1e9),
+            'late_ns': late_ns,
+        }
     return {'held': pairs(units[0].split()).get('held', 0), 'gate': gate.group(1) if gate else '', 'limits': limits}
 
 
@@ -278,12 +313,13 @@ def kernel_config():
 
 def arguments():
     """All that the kernel's command line says of ioband=."""
-    words = ' '.join(read('/proc/cmdline')).split(' -- ')[0].split()
-    return [text.partition('=')[2] for text in words if text.startswith('ioband=')]
+    words, _, _ = ' '.join(read('/proc/cmdline')).partition(' -- ')
+    return [text.partition('=')[2] for text in words.split() if text.startswith('ioband=')]
 
 
 def kernel_mode(where, config):
     """(One of MODES, "absent" or "unknown"; why that is known), given hierarchy() and kernel_config()."""
+
     def by_default():
         for name in MODES:
             if config.get(f'CONFIG_BLK_CGROUP_IOBAND_DEFAULT_{name.upper()}') == 'y':

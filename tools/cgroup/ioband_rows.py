@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What cgroups did between two samples of ioband_read.Reader, and tables of it for people."""
+
 from ioband_read import COUNTERS, Group, LIMITS, disk_state, name_of
 
 
@@ -8,27 +9,36 @@ def row_of(group, before, seconds):
     gone = {key: max(group.counters.get(key, 0) - before.get(key, 0), 0) for key in COUNTERS}
     limits = {key: value for gate in group.gates.values() for key, value in gate['limits'].items()}
     return {
-        'cgroup': group.path, 'limits': group.limits,
-        'rbps': gone['rbytes'] / seconds, 'wbps': gone['wbytes'] / seconds,
-        'riops': gone['rios'] / seconds, 'wiops': gone['wios'] / seconds,
-        'throttled': gone['throttled_usec'] / seconds / 1e6, 'nr_throttled': gone['nr_throttled'],
-        'owed': gone['nr_owed'], 'share_waits': gone['share_waits'],
+        'cgroup': group.path,
+        'limits': group.limits,
+        'rbps': gone['rbytes'] / seconds,
+        'wbps': gone['wbytes'] / seconds,
+        'riops': gone['rios'] / seconds,
+        'wiops': gone['wios'] / seconds,
+        'throttled': gone['throttled_usec'] / seconds / 1e6,
+        'nr_throttled': gone['nr_throttled'],
+        'owed': gone['nr_owed'],
+        'share_waits': gone['share_waits'],
         'share_wait_ms': gone['share_wait_usec'] / gone['share_waits'] / 1e3 if gone['share_waits'] else 0,
         'burst': {key: limit['burst'] for key, limit in limits.items()},
         'in_hand': {key: limit['in_hand'] for key, limit in limits.items()},
-        **group.now}
+        **group.now,
+    }
 
 
 def difference(old, new, seconds):
     """What happened in between.
 
     Returns {device: {"disk", "state", "groups": [{"cgroup", "limits", "rbps", "wbps", "riops", "wiops": a second,
-    "throttled": part of the time, 0 to 2 as reads and writes count, "share_wait_ms": of an I/O that waited, "burst": {limit:
-    bytes or I/Os at most}, "in_hand": {limit: of these now, less than 0 if they are owed}, ...}]}}
+    "throttled": part of the time, 0 to 2 as reads and writes count, "share_wait_ms": of an I/O that waited, "burst":
+    {limit: bytes or I/Os at most}, "in_hand": {limit: of these now, less than 0 if they are owed}, ...}]}}
     """
     result = {}
     for device, groups in new.items():
-        rows = [row_of(group, old.get(device, {}).get(path, Group(path)).counters, seconds) for path, group in sorted(groups.items())]
+        rows = [
+            row_of(group, old.get(device, {}).get(path, Group(path)).counters, seconds)
+            for path, group in sorted(groups.items())
+        ]
         result[device] = {'disk': name_of(device), 'state': disk_state(device), 'groups': rows}
     return result
 
@@ -50,11 +60,17 @@ def used(row):
 
 def is_busy(row):
     """Is there anything to say of a group?"""
-    return any(row[key] for key in LIMITS) or row['limits'] or any(row.get(key) for key in ('held', 'debt_usec', 'dirty_bytes'))
+    return (
+        any(row[key] for key in LIMITS)
+        or row['limits']
+        or any(row.get(key) for key in ('held', 'debt_usec', 'dirty_bytes'))
+    )
 
 
-HEAD = (f'{"cgroup":32} {"read/s":>7} {"write/s":>7} {"r io/s":>7} {"w io/s":>7}  {"limit":14} {"used":>5} {"burst":>5} {"held":>5} '
-        f'{"thrott":>6} {"debt ms":>7} {"dirty":>6} {"weight":>6} {"asked":>6} {"got":>6} {"wait ms":>8}')
+HEAD = (
+    f'{"cgroup":32} {"read/s":>7} {"write/s":>7} {"r io/s":>7} {"w io/s":>7}  {"limit":14} {"used":>5} {"burst":>5}'
+    f' {"held":>5} {"thrott":>6} {"debt ms":>7} {"dirty":>6} {"weight":>6} {"asked":>6} {"got":>6} {"wait ms":>8}'
+)
 
 
 def line(row):
@@ -64,10 +80,12 @@ def line(row):
     burst = brief(row['burst'][key]) if key in row['burst'] else ''
     dirty = brief(row['dirty_bytes'] + row['writing_bytes']) if 'dirty_bytes' in row else ''
     text = f'{key}={brief(limit)}' if key else ''
-    return (f'{row["cgroup"]:32} {brief(row["rbps"]):>7} {brief(row["wbps"]):>7} {brief(row["riops"]):>7} '
-            f'{brief(row["wiops"]):>7}  {text:14} {"" if part is None else f"{part:.0%}":>5} {burst:>5} {row.get("held", ""):>5} '
-            f'{row["throttled"]:>6.0%} {row.get("debt_usec", 0) / 1e3:>7.0f} {dirty:>6} {row.get("weight", ""):>6} '
-            f'{share[0]:>6} {share[1]:>6} {row["share_wait_ms"]:>8.2f}')
+    return (
+        f'{row["cgroup"]:32} {brief(row["rbps"]):>7} {brief(row["wbps"]):>7} {brief(row["riops"]):>7}'
+        f' {brief(row["wiops"]):>7}  {text:14} {"" if part is None else f"{part:.0%}":>5} {burst:>5}'
+        f' {row.get("held", ""):>5} {row["throttled"]:>6.0%} {row.get("debt_usec", 0) / 1e3:>7.0f} {dirty:>6}'
+        f' {row.get("weight", ""):>6} {share[0]:>6} {share[1]:>6} {row["share_wait_ms"]:>8.2f}'
+    )
 
 
 def table(result, everything):
@@ -76,9 +94,11 @@ def table(result, everything):
         rows = [row for row in disk['groups'] if everything or is_busy(row)]
         if not rows:
             continue
-        state = disk['state']
-        about = 'depth {depth} ({state}), in flight {inflight}, waiting for their share {waiting}'.format(
-            waiting=state['outstanding'] - state['inflight'], **state) if state else ''
+        state, about = disk['state'], ''
+        if 'outstanding' in state:
+            waiting = state['outstanding'] - state.get('inflight', 0)
+            about = f'depth {state.get("depth")} ({state["state"]}), in flight {state.get("inflight")}, '
+            about += f'waiting for their share {waiting}'
         yield f'{disk["disk"]} ({device}) {about}'.rstrip()
         yield HEAD
         yield from map(line, rows)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """What somebody asks about: a disk, a process, a cgroup or a path."""
+
 import dataclasses
 import os
 import re
 
 from ioband_disk import Place, node_of, number_of, place
-from ioband_read import read, up, word
+from ioband_read import number, read, up, word
 
 # of /proc/PID/stat: the task is a kernel thread
 PF_KTHREAD = 0x00200000
@@ -18,6 +19,7 @@ class NotFound(Exception):
 @dataclasses.dataclass
 class Target:
     """What is asked about. pid: 0 for no process; cgroup: "" for none; place: None if no disk follows from it."""
+
     text: str
     pid: int = 0
     about: str = ''
@@ -29,17 +31,17 @@ class Target:
 def cgroup_of(pid, where):
     """(Path of a process's cgroup, "" if it is not seen here; sentences)."""
     for line in read(f'/proc/{pid}/cgroup'):
-        _, names, path = line.split(':', 2)
+        _, names, path = line.split(':', 2) if line.count(':') > 1 else ('', ' ', '')
         if where.version == 2 and names or where.version == 1 and 'blkio' not in names.split(','):
             continue
         notes = []
         if path.endswith(' (deleted)'):
-            path = path[:-len(' (deleted)')]
+            path = path[: -len(' (deleted)')]
             notes.append(f'its cgroup {path} has been removed: limits of the groups above it bind on v2, none on v1')
         base = where.base.rstrip('/')
         if path.startswith('/..') or not (path + '/').startswith(base + '/'):
             return '', [f'its cgroup {path} is outside of the part of the hierarchy that is mounted here']
-        path = path[len(base):] or '/'
+        path = path[len(base) :] or '/'
         here = next((one for one in up(path) if os.path.isdir(where.directory(one))), '/')
         return here, notes
     raise NotFound(f'process {pid} has gone')
@@ -51,14 +53,17 @@ def process(text, where):
     about = word(f'/proc/{pid}/stat')
     if not about or ')' not in about:
         raise NotFound(f'there is no process {text}')
-    name, state, *rest = about[about.index('(') + 1:about.rindex(')')], *about[about.rindex(')') + 2:].split()
+    name, state, *rest = about[about.index('(') + 1 : about.rindex(')')], *about[about.rindex(')') + 2 :].split()
     found = Target(text, pid, f'process {pid} ({name}), state {state}')
     if state in 'ZX':
         found.notes.append('it has ended, and does no I/O any more')
     if state == 'D' and word(f'/proc/{pid}/wchan') not in ('', '0'):
         found.notes.append(f'it waits in the kernel, in {word(f"/proc/{pid}/wchan")}()')
-    if int(rest[5]) & PF_KTHREAD:
-        found.notes.append('it is a kernel thread: what it reads and writes for a group is charged to that group, the rest to the root group')
+    if number(''.join(rest[5:6])) & PF_KTHREAD:
+        found.notes.append(
+            'it is a kernel thread: what it reads and writes for a group is charged to that group, the rest to the root'
+            ' group'
+        )
     if where:
         found.cgroup, notes = cgroup_of(pid, where)
         found.notes += notes
@@ -76,8 +81,11 @@ def path_target(text, where):
     directory = os.path.realpath(text)
     directory = directory if os.path.isdir(directory) else os.path.dirname(directory)
     if where and (directory + '/').startswith(where.root.rstrip('/') + '/'):
-        return Target(text, cgroup=directory[len(where.root.rstrip('/')):] or '/')
-    raise NotFound(f'{text}: this hierarchy of cgroups has no block controller' + (f'; that at {where.root} has it' if where else ''))
+        return Target(text, cgroup=directory[len(where.root.rstrip('/')) :] or '/')
+    raise NotFound(
+        f'{text}: this hierarchy of cgroups has no block controller'
+        + (f'; that at {where.root} has it' if where else '')
+    )
 
 
 def by_name(text, where):
@@ -85,7 +93,9 @@ def by_name(text, where):
     path = '/' + text.strip('/')
     if os.path.isdir(where.directory(path)):
         return Target(text, cgroup=path)
-    found = [directory[len(where.root):] for directory, _, _ in os.walk(where.root) if os.path.basename(directory) == text]
+    found = [
+        directory[len(where.root) :] for directory, _, _ in os.walk(where.root) if os.path.basename(directory) == text
+    ]
     if len(found) > 1:
         raise NotFound(f'several cgroups are called {text}: {" ".join(sorted(found)[:10])}')
     if not found:

@@ -4,11 +4,12 @@
 
 usage: ioband_top.py [-i SECONDS] [-n TIMES] [--cgroup REGEX] [--all] [--json | --openmetrics] [DISK...]
 
-A table for each interval, with a line for each cgroup that does I/O on a disk, has a limit, dirty pages or waits; --all:
-for each that the disk knows. --json prints an object for each interval instead, --openmetrics the counters as they are,
-once. Reads files of cgroups (v1 or v2), and what it may of debugfs: without that, columns about the disk, bursts and dirty
-pages are empty, on v1 those about waiting and shares as well.
+A table for each interval, with a line for each cgroup that does I/O on a disk, has a limit, dirty pages or waits;
+--all: for each that the disk knows. --json prints an object for each interval instead, --openmetrics the counters as
+they are, once. Reads files of cgroups (v1 or v2), and what it may of debugfs: without that, columns about the disk,
+bursts and dirty pages are empty, on v1 those about waiting and shares as well.
 """
+
 import argparse
 import json
 import os
@@ -51,8 +52,11 @@ def openmetrics(sample):
 def chosen(sample, args):
     """The part of a sample that was asked for."""
     wanted = re.compile(args.cgroup)
-    return {device: {path: group for path, group in groups.items() if wanted.search(path)}
-            for device, groups in sample.items() if not args.disk or name_of(device) in args.disk}
+    return {
+        device: {path: group for path, group in groups.items() if wanted.search(path)}
+        for device, groups in sample.items()
+        if not args.disk or name_of(device) in args.disk
+    }
 
 
 def main():
@@ -69,7 +73,9 @@ def main():
     args.disk = [os.path.basename(name) for name in args.disk]
     found = hierarchy()
     if not found:
-        sys.exit('error: no hierarchy of cgroups here has the block controller\n next: mount -t cgroup2 none /sys/fs/cgroup')
+        sys.exit(
+            'error: no hierarchy of cgroups here has the block controller\n next: mount -t cgroup2 none /sys/fs/cgroup'
+        )
     reader = Reader(found)
     old, before = chosen(reader.sample(), args), time.monotonic()
     if args.openmetrics:
@@ -79,7 +85,9 @@ def main():
         time.sleep(args.interval)
         new, now = chosen(reader.sample(), args), time.monotonic()
         result = difference(old, new, now - before)
-        text = json.dumps({'seconds': now - before, 'disks': result}) if args.json else '\n'.join(table(result, args.all))
+        text = (
+            json.dumps({'seconds': now - before, 'disks': result}) if args.json else '\n'.join(table(result, args.all))
+        )
         if text:
             print(text, flush=True)
         old, before = new, now

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What holds the I/O of a cgroup on a disk, of two samples, and the commands that change it."""
+
 import dataclasses
 import os
 import shlex
@@ -9,20 +10,26 @@ from ioband_rows import brief
 
 # from this part of a limit on it is what binds
 REACHED = 0.95
-PROPERTIES = {'rbps': 'IOReadBandwidthMax', 'wbps': 'IOWriteBandwidthMax', 'riops': 'IOReadIOPSMax', 'wiops': 'IOWriteIOPSMax'}
+PROPERTIES = {
+    'rbps': 'IOReadBandwidthMax',
+    'wbps': 'IOWriteBandwidthMax',
+    'riops': 'IOReadIOPSMax',
+    'wiops': 'IOWriteIOPSMax',
+}
 WAYS = {'read': ('rbps', 'riops'), 'write': ('wbps', 'wiops')}
 UNITS = ('.service', '.scope', '.slice', '.socket', '.mount', '.swap')
-EXAMPLE = 10 * 1024 ** 2    # bytes a second
+EXAMPLE = 10 * 1024**2  # bytes a second
 
 
 @dataclasses.dataclass
 class Verdict:
     """Of one cgroup on one disk.
 
-    limits: {one of LIMITS: [[cgroup, value], the nearest first]}, tightest: {one of LIMITS: [cgroup, value]}; binds: [{"key",
-    "cgroup", "value", "by": "gate" or "rate"}]; held: I/Os, throttled: part of the time, debt_ms, dirty_bytes, of the group
-    and those below it; row: see ioband_rows.difference(); says: sentences.
+    limits: {one of LIMITS: [[cgroup, value], the nearest first]}, tightest: {one of LIMITS: [cgroup, value]}; binds:
+    [{"key", "cgroup", "value", "by": "gate" or "rate"}]; held: I/Os, throttled: part of the time, debt_ms, dirty_bytes,
+    of the group and those below it; row: see ioband_rows.difference(); says: sentences.
     """
+
     cgroup: str
     device: str
     disk: str
@@ -45,7 +52,10 @@ def is_below(path, top):
 def limits_of(groups, path, version):
     """(limits, tightest), see Verdict; groups: {path: Group}."""
     above = [path] if version == 1 else up(path)[:-1]
-    limits = {key: [[one, groups[one].limits[key]] for one in above if one in groups and key in groups[one].limits] for key in LIMITS}
+    limits = {
+        key: [[one, groups[one].limits[key]] for one in above if one in groups and key in groups[one].limits]
+        for key in LIMITS
+    }
     limits = {key: found for key, found in limits.items() if found}
     # of equal ones the topmost, which others use too
     return limits, {key: min(reversed(found), key=lambda one: one[1]) for key, found in limits.items()}
@@ -56,15 +66,19 @@ def by_gate(groups, limits, way):
     for path in dict.fromkeys(one for key in WAYS[way] for one, _ in limits.get(key, [])):
         gate = groups[path].gates.get(way, {})
         if gate.get('gate') == 'timed' and gate['limits']:
-            key = max(gate['limits'], key=lambda one: gate['limits'][one]['late_ns'])
+            key = max((limit['late_ns'], one) for one, limit in gate['limits'].items())[1]
             if key in groups[path].limits:
                 yield {'key': key, 'cgroup': path, 'value': groups[path].limits[key], 'by': 'gate'}
 
 
 def by_rate(rows, limits, way, least):
     """The limits of which a part of least or more is used, the tightest first."""
-    found = [(rows[path][key] / value, {'key': key, 'cgroup': path, 'value': value, 'by': 'rate'})
-             for key in WAYS[way] for path, value in limits.get(key, []) if path in rows]
+    found = [
+        (rows[path][key] / value, {'key': key, 'cgroup': path, 'value': value, 'by': 'rate'})
+        for key in WAYS[way]
+        for path, value in limits.get(key, [])
+        if path in rows
+    ]
     return [one for part, one in sorted(found, key=lambda item: -item[0]) if part >= least and part]
 
 
@@ -86,19 +100,28 @@ def binding(groups, rows, limits, subtree):
 def verdict(look, path, node):
     """The Verdict of a cgroup on a Node of ioband_disk."""
     groups, rows = look.sample.get(node.device, {}), look.rows.get(node.device, {})
-    subtree = [one for one in groups if is_below(one, path)] if look.where.version == 2 else [path] if path in groups else []
+    subtree = (
+        [one for one in groups if is_below(one, path)] if look.where.version == 2 else [path] if path in groups else []
+    )
     limits, tightest = limits_of(groups, path, look.where.version)
-    found = Verdict(path, node.device, node.name, limits, tightest, binding(groups, rows, limits, subtree),
-                    sum(groups[one].now.get('held', 0) for one in subtree),
-                    max((rows[one]['throttled'] for one in subtree if one in rows), default=0),
-                    max((groups[one].now.get('debt_usec', 0) for one in subtree), default=0) / 1e3,
-                    sum(groups[one].now.get('dirty_bytes', 0) + groups[one].now.get('writing_bytes', 0) for one in subtree),
-                    rows.get(path, {}))
+    found = Verdict(
+        path,
+        node.device,
+        node.name,
+        limits,
+        tightest,
+        binding(groups, rows, limits, subtree),
+        sum(groups[one].now.get('held', 0) for one in subtree),
+        max((rows[one]['throttled'] for one in subtree if one in rows), default=0),
+        max((groups[one].now.get('debt_usec', 0) for one in subtree), default=0) / 1e3,
+        sum(groups[one].now.get('dirty_bytes', 0) + groups[one].now.get('writing_bytes', 0) for one in subtree),
+        rows.get(path, {}),
+    )
     found.says = list(sentences(found, groups, look))
     return found
 
 
-def number(key, value):
+def limit_text(key, value):
     """A limit for people."""
     return f'{key}={value} ({brief(value)}{"B/s" if key.endswith("bps") else " I/Os a second"})'
 
@@ -107,15 +130,20 @@ def sentences_limits(one, groups, look):
     """About limits."""
     for bind in one.binds:
         way = 'reads' if bind['key'] in WAYS['read'] else 'writes'
-        text = f'{way} wait for {number(bind["key"], bind["value"])} of {bind["cgroup"]}'
+        text = f'{way} wait for {limit_text(bind["key"], bind["value"])} of {bind["cgroup"]}'
         if one.held:
             yield f'{text}: {one.held} I/Os are held now'
         elif way == 'writes':
-            yield f'{text}: no I/O is held, so tasks wait in write(), before they dirty pages, or submit no more than the limit'
+            yield (
+                f'{text}: no I/O is held, so tasks wait in write(), before they dirty pages, or submit no more than the'
+                ' limit'
+            )
         else:
             yield f'{text}: all of it is used, though no I/O is held at this moment'
     if not one.limits:
-        yield f'no limit of {one.cgroup}{" or a group above it" if look.where.version == 2 else ""} is set on {one.disk}'
+        yield (
+            f'no limit of {one.cgroup}{" or a group above it" if look.where.version == 2 else ""} is set on {one.disk}'
+        )
     elif not one.binds:
         yield 'no limit binds now: what is slow is the program, the disk, or something else'
     if look.where.version == 1:
@@ -123,23 +151,33 @@ def sentences_limits(one, groups, look):
         if above:
             yield f'on v1 limits of groups above do not bind here ({", ".join(above)} has some)'
     if one.debt_ms:
-        yield (f'it owes {one.debt_ms:.0f} ms of its limit, for metadata, swap or dirty pages that were written at once: '
-               'other I/O waits until this is repaid')
+        yield (
+            f'it owes {one.debt_ms:.0f} ms of its limit, for metadata, swap or dirty pages that were written at once: '
+            'other I/O waits until this is repaid'
+        )
 
 
 def sentences(one, groups, look):
     """What a Verdict says."""
     yield from sentences_limits(one, groups, look)
     if one.dirty_bytes:
-        yield f'{brief(one.dirty_bytes)}B of its pages are dirty or being written; a group may have about a second of its limit'
+        yield (
+            f'{brief(one.dirty_bytes)}B of its pages are dirty or being written; a group may have about a second of its'
+            ' limit'
+        )
     row = one.row
     if row.get('share_ppm'):
-        yield (f'weight {row.get("weight", 0)} asks for {row["share_ppm"] / 1e4:.1f}% of {one.disk} now, and it got {row.get("got_ppm", 0) / 1e4:.1f}% '
-               'in the last second')
+        yield (
+            f'weight {row.get("weight", 0)} asks for {row["share_ppm"] / 1e4:.1f}% of {one.disk} now, and it got'
+            f' {row.get("got_ppm", 0) / 1e4:.1f}% in the last second'
+        )
     if row.get('share_waits'):
         yield f'it waits for its share: {row["share_waits"]} I/Os did, each for {row["share_wait_ms"]:.2f} ms'
     if not os.access(DEBUGFS + '/block', os.R_OK | os.X_OK):
-        yield 'debugfs cannot be read (as root: mount -t debugfs none /sys/kernel/debug); it knows of dirty pages, and on v1 of what waits'
+        yield (
+            'debugfs cannot be read (as root: mount -t debugfs none /sys/kernel/debug); it knows of dirty pages, and on'
+            ' v1 of what waits'
+        )
 
 
 def unit_of(path):
@@ -176,8 +214,7 @@ def enable(where, path):
         return []
     if unit_of(path):
         return [f'systemctl set-property {shlex.quote(unit_of(path))} IOAccounting=yes']
-    missing = [one for one in reversed(up(path)[1:])
-               if 'io' not in controllers(where, one, 'subtree_control')]
+    missing = [one for one in reversed(up(path)[1:]) if 'io' not in controllers(where, one, 'subtree_control')]
     return [f'echo +io > {shlex.quote(where.directory(one) + "/cgroup.subtree_control")}' for one in missing]
 
 
@@ -191,8 +228,11 @@ def commands(look, one, node):
     where = look.where
     for bind in one.binds:
         # those above and below that would hold it then
-        yield from (set_limit(where, path, node, bind['key'], 2 * bind['value'])
-                    for path, value in one.limits[bind['key']] if value < 2 * bind['value'])
+        yield from (
+            set_limit(where, path, node, bind['key'], 2 * bind['value'])
+            for path, value in one.limits[bind['key']]
+            if value < 2 * bind['value']
+        )
     if one.binds:
         return
     if one.row.get('share_waits') and look.mode == 'on':
