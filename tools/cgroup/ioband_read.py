@@ -31,14 +31,15 @@ RESERVE_NS = 500000
 class Group:
     """What one cgroup has on one disk.
 
-    path: below the root of the hierarchy, "/" for that; limits: {one of LIMITS: bytes or I/Os a second}, those that are
-    set; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are
+    path: below the root of the hierarchy, "/" for that; limits: {one of LIMITS: bytes or I/Os a second}, those that
+    count; free: those of LIMITS that it is said to have none of here, whatever it has for all disks; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are
     known; gates: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst", "in_hand": bytes or
     I/Os, "late_ns": until it lets more go}}}}, of debugfs.
     """
 
     path: str
     limits: dict = dataclasses.field(default_factory=dict)
+    free: set = dataclasses.field(default_factory=set)
     counters: dict = dataclasses.field(default_factory=dict)
     now: dict = dataclasses.field(default_factory=dict)
     gates: dict = dataclasses.field(default_factory=dict)
@@ -167,6 +168,7 @@ class Reader:
             except OSError:
                 continue
             (self.read_v2 if self.where.version == 2 else self.read_v1)(directory, group)
+        add_defaults(disks)
         self.read_owners(disks)
         for device, groups in disks.items():
             self.read_debugfs(device, groups)
@@ -184,6 +186,7 @@ class Reader:
         for line in read(directory + '/io.max'):
             device, _, rest = line.partition(' ')
             group(device).limits.update(pairs(rest.split()))
+            group(device).free.update(text.partition('=')[0] for text in rest.split() if text.endswith('=max'))
 
     @staticmethod
     def read_v1(directory, group):
@@ -198,6 +201,8 @@ class Reader:
                 device, _, limit = line.partition(' ')
                 if number(limit):
                     group(device).limits[key] = number(limit)
+                elif limit == '0':
+                    group(device).free.add(key)
 
     def read_owners(self, disks):
         """Pages that groups have dirtied, of the file "dirty_owner"."""
@@ -248,6 +253,16 @@ class Reader:
             if name == device:
                 return {'weights': 'on', 'depth': 'auto'} | dict(text.split('=', 1) for text in words if '=' in text)
         return {'weights': 'on', 'depth': 'auto'}
+
+
+def add_defaults(disks):
+    """Gives the groups of each disk the limits that they have for all; changes {"M:m" or "default": {path: Group}}."""
+    for path, default in disks.pop('default', {}).items():
+        for groups in disks.values():
+            group = groups.get(path, default)
+            group.limits = {
+                key: value for key, value in default.limits.items() if key not in group.free
+            } | group.limits
 
 
 def gate_of(way, text):

@@ -149,9 +149,14 @@ group() {
 
 # cap GROUP DEVICE KEY=VALUE...: KEY as in io.max, VALUE may be max, on v1 too.
 # GROUP is / for the root group.
-cap() {
-	local dir=$CG/$1 dev key rw unit value
-	dev=$(devno "$2")
+cap() { set_limits "$1" "$(devno "$2")" "${@:3}"; }
+
+# cap_all GROUP KEY=VALUE...: limits for all devices
+cap_all() { set_limits "$1" default "${@:2}"; }
+
+# set_limits GROUP NUMBER KEY=VALUE...
+set_limits() {
+	local dir=$CG/$1 dev=$2 key rw unit value
 	shift 2
 	if [ "$CGV" = v2 ]; then
 		echo "$dev $*" >"$dir/io.max"

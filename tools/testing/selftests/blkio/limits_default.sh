@@ -7,22 +7,6 @@
 . "$HERE/blkio_abi.sh"
 . "$HERE/blkio_writeback.sh"
 
-# all GROUP KEY=VALUE...: its limits for all devices
-all() {
-	local group=$1 pair rw file value
-	shift
-	if [ "$CGV" = v2 ]; then
-		echo "default $*" >"$CG/$group/io.max"
-		return
-	fi
-	for pair; do
-		case $pair in r*) rw="read" ;; *) rw="write" ;; esac
-		file=${pair%%=*}
-		value=${pair#*=}
-		echo "default ${value/max/0}" >"$CG/$group/blkio.throttle.${rw}_${file#?}_device"
-	done
-}
-
 # rate DEVICE GROUP [OPTION...]: bytes a second of direct reads in the last two of three seconds
 rate() {
 	local device=$1 group=$2
@@ -52,7 +36,7 @@ on_disk() {
 umount_ms() {
 	local begin
 	in_group gone dd if=/dev/zero of="$MNT/f" bs=1M count=16 status=none
-	all gone wbps=$((64 * KiB))
+	cap_all gone wbps=$((64 * KiB))
 	rmdir "$CG/gone"
 	cap other "$DEV" wbps=$MiB
 	begin=$(now_ms)
@@ -67,7 +51,7 @@ both() {
 	first=$DEV
 	null_dev b completion_nsec=1000000
 	second=$DEV
-	all g rbps=$MiB
+	cap_all g rbps=$MiB
 	# the first I/O gets a disk ready
 	rate "$first" g >/dev/null
 	rate "$second" g >/dev/null
@@ -85,19 +69,19 @@ both() {
 	start_soon
 	load g one -f "$first" -s 64k -d 4 -t 3
 	sleep 1.1
-	all g rbps=$((4 * MiB))
+	cap_all g rbps=$((4 * MiB))
 	wait_loads
 	check "changed while I/Os wait" within $(($(seen one $((64 * KiB)) 3 1) / 2)) $((4 * MiB)) 20000
 	group late
-	all late rbps=$MiB
+	cap_all late rbps=$MiB
 	check "a group that comes later: from its first I/O on" within "$(rate "$first" late)" $MiB 20000
-	all g rbps=max
+	cap_all g rbps=max
 	check "taken away" in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
 	check "nothing is left in the file" equal "$(cat "$CG/g/${file:-blkio.throttle.read_bps_device}")" ""
 	on_disk c
 	cap other "$DEV" rbps=$MiB
 	group writer
-	all writer wbps=$MiB
+	cap_all writer wbps=$MiB
 	check "the first pages that a group dirties on a disk" in_range "$(buffered_ms writer)" 6900 8100
 	umount "$MNT"
 	on_disk d
@@ -111,7 +95,7 @@ v2() {
 	# those of a parent are for all below it, on each disk
 	null_dev e completion_nsec=1000000
 	group P P/x P/y
-	all P rbps=$((2 * MiB))
+	cap_all P rbps=$((2 * MiB))
 	rate "$DEV" P/x >/dev/null
 	start_soon
 	load P/x x -f "$DEV" -s 64k -d 4 -t 3
