@@ -6,7 +6,7 @@ help:
 	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (10 minutes the first time on 2 cores, then a few)'
 	@echo 'make check           all tests; ends with "N passed, N failed" (about 35 minutes)'
-	@echo 'make check-tools     of these, those with systemd, crun, runc and podman in a root of Debian'"'"'s (five minutes)'
+	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
@@ -35,7 +35,8 @@ check-tools:
 	@scripts/deps build test
 	@scripts/build uml-vt
 	@scripts/debian-root
-	@scripts/selftest uml-tools
+	@scripts/debian-root trixie
+	@scripts/selftest uml-tools-long
 
 bench:
 	@scripts/deps build test qemu plot

@@ -16,8 +16,8 @@ config_fragments() {
 
 config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
 config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
-# uml-tools is uml-vt with a Debian root, see scripts/debian-root.
-config_obj()    { echo "$BUILD/obj-${1/#uml-tools/uml-vt}"; }
+# uml-tools and uml-tools-long are uml-vt with a Debian root, see scripts/debian-root.
+config_obj()    { echo "$BUILD/obj-${1/#uml-tools*/uml-vt}"; }
 config_image()  { case $1 in uml-*) echo "$(config_obj "$1")/linux" ;; *) echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;; esac }
 # KCSAN is made for clang.
 config_cc()     { case $1 in qemu-kcsan) echo clang-19 ;; *) echo gcc ;; esac }
@@ -27,7 +27,7 @@ config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }
 
 config_bootargs() {
 	case $1 in
-	uml-vt|uml-tools)   echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
+	uml-vt|uml-tools*)   echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
 	uml-base|uml-debug) echo "seccomp=on ncpus=2" ;;
 	qemu*)              echo "" ;;
 	esac
