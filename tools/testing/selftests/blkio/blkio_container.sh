@@ -81,45 +81,52 @@ weights() {
 		"{\"weightDevice\": [$(oci_device weight 100)]}" "{\"weightDevice\": [$(oci_device weight 300)]}"
 }
 
-# shared TEXT RUNTIME BLOCKIO BLOCKIO
+# shared TEXT RUNTIME BLOCKIO BLOCKIO: two containers; the second gets PERMILLE of what both get, or 750
 shared() {
 	bundle light "$3" -f "$DEV" -s 4k -p rand -d 16 -t 6
 	bundle heavy "$4" -f "$DEV" -s 4k -p rand -d 16 -t 6 -S 2
 	runtime "$2" light &
 	runtime "$2" heavy
 	wait
-	check "$1" parts light heavy 750
+	check "$1" parts light heavy "${PERMILLE:-750}"
 }
 
-# pod NAME OPTION... -- OPTION...: podman, of a load whose output is in NAME.json
-pod() {
+# contained NAME OPTION... -- OPTION...: a container of ENGINE's from IMAGE, a load whose output is in NAME.json
+contained() {
 	local name=$1 options=()
 	shift
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	shift
-	podman --root "$TMP/podman" --runroot "$TMP/podman-run" --storage-driver vfs --cgroup-manager cgroupfs --runtime "$(command -v crun)" \
-		--events-backend none run --rm --name "$name" --network none --log-driver none -v /usr:/usr:ro -v "$(dirname "$LOAD"):/load:ro" \
-		--device "$DEV" "${options[@]}" --rootfs "$ROOTFS" /load/blkio_load "$@" >"$TMP/$name.json" 2>"$TMP/$name.err" || cat "$TMP/$name.err"
+	"${ENGINE[@]}" run --rm --name "$name" --network none --log-driver none -v /usr:/usr:ro -v "$(dirname "$LOAD"):/load:ro" \
+		--device "$DEV" "${options[@]}" "${IMAGE[@]}" /load/blkio_load "$@" >"$TMP/$name.json" 2>"$TMP/$name.err" ||
+		cat "$TMP/$name.err"
 }
 
-podman_limits() {
-	pod reads --device-read-bps "$DEV:3mb" -- -f "$DEV" -s 64k -n 80
-	check "podman --device-read-bps: rate" took reads "$(paced 65536 80 3145728)"
-	pod writes --device-write-bps "$DEV:3mb" -- -f "$DEV" -o w -s 64k -n 80
-	check "podman --device-write-bps: rate" took writes "$(paced 65536 80 3145728)"
-	pod rops --device-read-iops "$DEV:50" -- -f "$DEV" -s 4k -d 4 -t 2
-	check "podman --device-read-iops: rate" within "$(val rops ios)" 100 10000
-	pod wops --device-write-iops "$DEV:100" -- -f "$DEV" -o w -s 4k -d 4 -t 2
-	check "podman --device-write-iops: rate" within "$(val wops ios)" 200 10000
+# engine_limits TEXT
+engine_limits() {
+	contained reads --device-read-bps "$DEV:3mb" -- -f "$DEV" -s 64k -n 80
+	check "$1 --device-read-bps: rate" took reads "$(paced 65536 80 3145728)"
+	contained writes --device-write-bps "$DEV:3mb" -- -f "$DEV" -o w -s 64k -n 80
+	check "$1 --device-write-bps: rate" took writes "$(paced 65536 80 3145728)"
+	contained rops --device-read-iops "$DEV:50" -- -f "$DEV" -s 4k -d 4 -t 2
+	check "$1 --device-read-iops: rate" within "$(val rops ios)" 100 10000
+	contained wops --device-write-iops "$DEV:100" -- -f "$DEV" -o w -s 4k -d 4 -t 2
+	check "$1 --device-write-iops: rate" within "$(val wops ios)" 200 10000
 }
 
-# podman_shares TEXT OPTION OPTION: two containers, 1:3
-podman_shares() {
+# engine_shares TEXT OPTION OPTION: two containers, 1:3
+engine_shares() {
 	start_soon
-	pod light "$2" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 &
-	pod heavy "$3" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 -S 2
-	wait
+	contained light "$2" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 &
+	contained heavy "$3" -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -w 1 -S 2
+	wait $!
 	check "$1" parts light heavy 750
+}
+
+# engine_weights TEXT
+engine_weights() {
+	engine_shares "$1 --blkio-weight 100 and 300: shares" --blkio-weight=100 --blkio-weight=300
+	engine_shares "$1 --blkio-weight-device: shares" "--blkio-weight-device=$DEV:100" "--blkio-weight-device=$DEV:300"
 }
 
 # containers: 18 points, of all of them
@@ -129,11 +136,13 @@ containers() {
 	rootfs
 	limits crun
 	limits runc
-	podman_limits
+	ENGINE=(podman --root "$TMP/podman" --runroot "$TMP/podman-run" --storage-driver vfs --cgroup-manager cgroupfs
+		--runtime "$(command -v crun)" --events-backend none)
+	IMAGE=(--rootfs "$ROOTFS")
+	engine_limits podman
 	null_dev slow completion_nsec=4000000 hw_queue_depth=8
 	DISK=$(devno "$DEV")
 	weights crun
 	weights runc
-	podman_shares "podman --blkio-weight 100 and 300: shares" --blkio-weight=100 --blkio-weight=300
-	podman_shares "podman --blkio-weight-device: shares" "--blkio-weight-device=$DEV:100" "--blkio-weight-device=$DEV:300"
+	engine_weights podman
 }

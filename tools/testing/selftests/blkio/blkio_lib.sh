@@ -147,6 +147,13 @@ group() {
 	done
 }
 
+# v1_file KEY: the file of the limit that is KEY in io.max
+v1_file() {
+	local rw=write
+	[ "${1#r}" = "$1" ] || rw="read"
+	echo "blkio.throttle.${rw}_${1#?}_device"
+}
+
 # cap GROUP DEVICE KEY=VALUE...: KEY as in io.max, VALUE may be max, on v1 too.
 # GROUP is / for the root group.
 cap() { set_limits "$1" "$(devno "$2")" "${@:3}"; }
@@ -156,17 +163,15 @@ cap_all() { set_limits "$1" default "${@:2}"; }
 
 # set_limits GROUP NUMBER KEY=VALUE...
 set_limits() {
-	local dir=$CG/$1 dev=$2 key rw unit value
+	local dir=$CG/$1 dev=$2 key value
 	shift 2
 	if [ "$CGV" = v2 ]; then
 		echo "$dev $*" >"$dir/io.max"
 		return
 	fi
 	for key; do
-		case $key in r*) rw="read" ;; *) rw="write" ;; esac
 		value=${key#*=}
-		unit=${key%%=*}
-		echo "$dev ${value/max/0}" >"$dir/blkio.throttle.${rw}_${unit#?}_device"
+		echo "$dev ${value/max/0}" >"$dir/$(v1_file "${key%%=*}")"
 	done
 }
 

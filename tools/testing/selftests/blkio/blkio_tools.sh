@@ -22,11 +22,11 @@ took() { within $(($(val "$1" end_ns) - $(val "$1" start_ns))) "$2" 2000; }
 # paced BYTES N RATE: ns until N I/Os of BYTES have ended that may do RATE a second; the first is in hand
 paced() { echo $((($1 * $2 - 65536) * 1000000000 / $3)); }
 
-# parts A B WANTED: load B did WANTED permille of what both did, within 1 %
+# parts A B WANTED: load B did WANTED permille of what both did, within 1 %, or TOLERANCE ppm
 parts() {
 	local a b
 	a=$(val "$1" ios) b=$(val "$2" ios)
-	within $((1000 * b / (a + b))) "$3" 10000
+	within $((1000 * b / (a + b))) "$3" "${TOLERANCE:-10000}"
 }
 
 # asked FILE LINE: the file has the line

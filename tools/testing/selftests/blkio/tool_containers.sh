@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # crun and runc by config.json and update, podman by its options: limits and weights of containers, on v2.
-# configs: uml-tools
+# configs: uml-tools uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_tools.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # systemd: what unit properties ask for, and what the kernel gives; services, scopes, slices, changes under load.
-# configs: uml-tools
+# configs: uml-tools uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_tools.sh"

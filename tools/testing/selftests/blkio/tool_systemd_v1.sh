@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # systemd on cgroup v1: what unit properties ask for, and what the kernel gives. It writes no limits of IOPS there, and
 # multiplies weights by five, up to 1000.
-# configs: uml-tools
+# configs: uml-tools uml-tools-long
 # root: bookworm
 # args: systemd.unified_cgroup_hierarchy=0
 . "$(dirname "$0")/blkio_lib.sh"
@@ -30,10 +30,33 @@ top_shows() {
 	within "$shown" 1000000 70000
 }
 
-plan 17
+# a limit of I/Os is written by the service itself: systemd has no name for it here
+iops() {
+	local file=blkio.throttle.read_iops_device
+	END=--no-block
+	service asks "IOReadIOPSMax=$DEV 100" -- -f "$DEV" -s 4k -t 3
+	sleep 1
+	check "IOReadIOPSMax=: systemd writes nothing" equal "$(cat "$CG/system.slice/asks.service/$file" && echo end)" end
+	systemctl stop asks
+	END=--wait
+	cat >/run/systemd/system/writes.service <<-TEXT
+		[Service]
+		Type=oneshot
+		IOAccounting=yes
+		ExecStartPre=+/bin/sh -c 'echo $DISK 100 >$CG/system.slice/%n/$file'
+		ExecStart=$LOAD -f $DEV -s 4k -d 8 -t 4
+		StandardOutput=truncate:$TMP/writes.json
+	TEXT
+	systemctl daemon-reload
+	systemctl start writes
+	check "the limit by ExecStartPre=: rate" within "$(val writes ios)" 400 10000
+}
+
+plan 19
 the_cgroup v1
 disks
 limits
+iops
 live blkio.throttle.read_bps_device "$DISK 2000000"
 check "systemd-cgtop: what a service reads" top_shows
 umount /mnt
