@@ -33,6 +33,10 @@ both() {
 	check "$1: the burst" says "g('/capped')['burst'] == {'rbps': 65536}"
 	check "$1: part of it is in hand" says "0 <= g('/capped')['in_hand']['rbps'] < 65536"
 	wait_loads
+	cap_all capped riops=500 rbps=500
+	top --json >"$TMP/json"
+	check "$1: a limit for all devices" says "g('/capped')['limits'] == {'rbps': $MiB, 'riops': 500}"
+	cap_all capped riops=max rbps=max
 	cap capped "$DEV" rbps=max wbps=$MiB
 	start_soon
 	load capped dirty -f "$DEV" -o w -s 64k -t 3 -b
@@ -72,6 +76,6 @@ both() {
 }
 
 [ -e "$TOP" ] || skip_all "it is not there"
-plan 32
+plan 34
 both v1
 both v2
