@@ -89,6 +89,7 @@ void lab_engine_weight(void *group, int weight);
 bool lab_engine_submit(struct bio *bio, void *group);
 void lab_engine_done(struct bio *bio);
 void lab_engine_tags(unsigned int nr);
+void lab_engine_pin(unsigned int nr);
 void lab_engine_turns(void);
 void lab_engine_print(void);
 

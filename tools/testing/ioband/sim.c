@@ -5,7 +5,8 @@
  * Runs a scenario, a line each (times in seconds, the rest in the units of the names):
  *
  *	cpus NR [COST=NS]...		see struct lab_costs; comes first, if at all
- *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes
+ *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes; pinned=NR: I/Os in
+ *					flight at most, instead of what the engine finds out
  *	group NAME WEIGHT [PARENT]
  *	limit GROUP [KEY=VALUE]...	as in io.max: rbps, wbps, riops, wiops
  *	load GROUP [KEY=VALUE]...	see load_keys[]
@@ -70,6 +71,10 @@ static void set_device(char *key, char *value)
 {
 	if (!strcmp(key, "tags")) {
 		lab_engine_tags(atoi(value));
+		return;
+	}
+	if (!strcmp(key, "pinned")) {
+		lab_engine_pin(atoi(value));
 		return;
 	}
 	if (!strcmp(key, "seek_us") && atof(value))

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of what the device lab measures, beside what happens without a gate. They judge nothing: lab.py does.
 
-usage: tables.py DIRECTORY readers|cpus|yardsticks
+usage: tables.py DIRECTORY readers|cpus|yardsticks|depths
 
 readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in one of 100, on
 	 each model of a device; its fair latency is what it takes alone over its share, 3/4
 cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000
+depths:	 the same reader beside one kind of writers, where its p99 is above twice its fair latency or much of the rate is
+	 lost: what the engine makes of it, what happens without a gate, and how it would be with a fixed number in flight
+	 (RAM: also with CPUs that wake each other in no time), or with a limit on the writers, I/Os a second
 yardsticks: what has been published of other controllers, and the same here; devices and CPUs are models, and differ
 """
 import argparse
@@ -65,6 +68,42 @@ def readers(program, pool):
         p99 = alone["R"]["p99_us"]
         print(f"{name:14} {kind:12} {p99:10.0f} {p99 * 4 / 3:9.0f} {none['R']['p99_us']:9.0f} {gated['R']['p99_us']:9.0f}   "
               f"{total(none):9.0f} {total(gated):9.0f}", flush=True)
+
+
+# (device, what is changed of the scenario: lines before it; writers, fixed numbers in flight, limits of the writers)
+CURVES = [
+    ("RAID of 8", "", "4 KiB QD32", (4, 6, 8, 12, 16, 24, 32), ()),
+    ("RAID of 24", "", "4 KiB QD32", (4, 8, 12, 16, 20, 24, 32), ()),
+    ("disk", "", "64 KiB QD32", (1, 2, 3, 4, 8, 32), ()),
+    ("SATA SSD", "", "4 KiB QD32", (1, 2, 3, 4, 8, 32), (10000, 20000, 30000, 40000, 60000, 80000)),
+    ("NVMe", "", "4 KiB QD32", (1, 2, 4, 6, 8, 32), (10000, 20000, 50000, 100000, 200000, 250000)),
+    ("RAM", "", "4 KiB QD32", (2, 3, 4, 5, 6, 7, 8), ()),
+    ("RAM", "cpus 8 wakeup=0 latency=0 transfer=0 queue=0 lock=0\n", "4 KiB QD32", (4, 6), ()),
+]
+
+
+def depths(program, pool):
+    """Prints the trade between the rate and the reader's p99, us."""
+    def run(text, gated=True):
+        return pool.submit(simulate, program, Scenario("", "", text, []), 1, gated)
+
+    rows = []
+    for name, before, kind, pins, limits in CURVES:
+        device, seconds = DEVICES[name]
+        if name == "RAM":
+            device += " jitter=.1"   # exact times would meet in step
+        times = "measure {} {}\n".format(*seconds)
+        alone = run(f"{before}{device}\ngroup R 300\nload R depth=1\n{times}", False)
+        rest = f"\ngroup R 300\ngroup W 100\nload R depth=1\n{loads(seconds)[kind]}\n{times}"
+        runs = [("ioband", run(before + device + rest)), ("without", run(before + device + rest, False))]
+        runs += [(f"{nr} in flight", run(f"{before}{device} pinned={nr}{rest}")) for nr in pins]
+        runs += [(f"limit {nr}", run(f"{before}{device}{rest}limit W wiops={nr}\n")) for nr in limits]
+        rows += [(name + (" *" if before else ""), kind, alone, what, one) for what, one in runs]
+    print(f"{'device':14} {'writers':12} {'twice fair':>10}   {'':12} {'I/Os a second':>13} {'p99':>9}")
+    for name, kind, alone, what, one in rows:
+        fair, got = alone.result()[0]["R"]["p99_us"] * 4 / 3, one.result()[0]
+        print(f"{name:14} {kind:12} {2 * fair:10.0f}   {what:12} {total(got):13.0f} {got['R']['p99_us']:9.0f}", flush=True)
+    print("* CPUs that wake each other, and lock, in no time")
 
 
 def cpus(program, pool):
@@ -162,11 +201,11 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
-    parser.add_argument("table", choices=["readers", "cpus", "yardsticks"])
+    parser.add_argument("table", choices=["readers", "cpus", "yardsticks", "depths"])
     args = parser.parse_args()
     program = os.path.join(args.directory, "sim")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        {"readers": readers, "cpus": cpus, "yardsticks": yardsticks}[args.table](program, pool)
+        {"readers": readers, "cpus": cpus, "yardsticks": yardsticks, "depths": depths}[args.table](program, pool)
 
 
 if __name__ == "__main__":
