@@ -190,6 +190,53 @@ static void depth_follows(struct kunit *test)
 	}
 }
 
+/* A window in which I/Os take twice as long as on an idle device, whatever their number. */
+static void see_window(struct ioband_depth *d, u64 inflight, u64 work)
+{
+	struct ioband_sample s = {
+		.inflight = inflight << 10, .work = work, .ratio = 2 << 10, .err = 20,
+		.held = true, .led = true,
+	};
+
+	ioband_depth_track(d, &s);
+}
+
+/* I/Os that take long for another reason than their number are not made fewer if less is done. */
+static void depth_by_work(struct kunit *test)
+{
+	static const struct {
+		u64 work;		/* with ten in flight, while 800 is done with eight */
+		unsigned int chooses;
+		bool late;
+		bool deeper;
+	} table[] = {
+		{ 1000, 1, false, true },
+		{ 960, 1, false, true },
+		{ 880, 1, false, false },
+		{ 800, 1, false, false },
+		/* a disk that turns does more with each, and others wait longer for that */
+		{ 1000, 32, false, false },
+		/* it is by the CPUs that more is done */
+		{ 1000, 1, true, false },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		struct ioband_depth d;
+		bool deeper = false;
+
+		ioband_depth_init(&d, IOBAND_DEPTH_MAX, table[i].chooses);
+		d.late = table[i].late;
+		for (int round = 0; round < 64; round++) {
+			ioband_depth_settle(&d, 8 << 10, SEC);
+			see_window(&d, 8, 800);
+			d.turn = 8;	/* a few more are let go */
+			see_window(&d, 10, table[i].work);
+			deeper |= d.at_once == 10 << 10;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, deeper, table[i].deeper, "row %d", i);
+	}
+}
+
 /* Nobody lags behind and little is in flight: all may go. */
 static void depth_needs_a_reason(struct kunit *test)
 {
@@ -255,6 +302,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(window_bursts),
 	KUNIT_CASE(depth_settles),
 	KUNIT_CASE(depth_follows),
+	KUNIT_CASE(depth_by_work),
 	KUNIT_CASE(depth_needs_a_reason),
 	KUNIT_CASE(depth_extremes),
 	KUNIT_CASE(depth_ahead),
