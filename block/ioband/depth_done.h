@@ -78,6 +78,9 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 				       s64 now)
 {
 	if (!s->held && !s->led) {
+		/* between two bursts nobody wants more: that shows nothing, unless it lasts */
+		if (now - d->measure_ns < NSEC_PER_SEC)
+			return;
 		d->phase = IOBAND_OPEN;
 		d->ceiling = IOBAND_DEPTH_MAX;
 	} else if (!ioband_depth_further(d, s, now)) {

@@ -237,6 +237,23 @@ static void depth_by_work(struct kunit *test)
 	}
 }
 
+/* Nothing is held between two bursts: a measurement goes on.  If that lasts it does not. */
+static void depth_between_bursts(struct kunit *test)
+{
+	struct ioband_sample s = { .inflight = 4 << 10, .ratio = 1024, .err = 10, .led = true };
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_opened(&d, &s, SEC);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_PROBE);
+	s.led = false;
+	ioband_depth_probed(&d, &s, SEC + NSEC_PER_SEC / 2);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_PROBE);
+	ioband_depth_probed(&d, &s, SEC + SEC);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_OPEN);
+	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
+}
+
 /* Nobody lags behind and little is in flight: all may go. */
 static void depth_needs_a_reason(struct kunit *test)
 {
@@ -303,6 +320,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(depth_settles),
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_by_work),
+	KUNIT_CASE(depth_between_bursts),
 	KUNIT_CASE(depth_needs_a_reason),
 	KUNIT_CASE(depth_extremes),
 	KUNIT_CASE(depth_ahead),
