@@ -3,7 +3,7 @@
  * Whom others wait for at the share gate.
  *
  * The least start tag goes first, of those that are seen waiting.  A group that does
- * one I/O after the other is never seen.  Two rules are for its sake:
+ * one I/O after the other is never seen.  Three rules are for its sake:
  *
  * Anticipation, on devices that do one I/O at a time: when such a group is behind and
  * in flight, or about to come back, nobody else goes, for as long as it usually takes.
@@ -14,6 +14,10 @@
  * a group that is behind and comes back at once leaves its place to that group, for as
  * long as this usually takes.  Others use the rest.  This matters where completions
  * come in bursts, and threads run only after them.
+ *
+ * Overdue I/Os, on disks that choose among what they have: while one of a group that is behind has
+ * taken a part of what it takes on an idle disk, no more are given to the disk to choose before it.
+ * How long it takes at worst is then by what was there before it, not by what comes after it.
  *
  * And what a group has fallen behind while it had all it wants in flight it may claim when
  * it comes back, up to a few turnovers of the device.
@@ -33,6 +37,12 @@
 #define IOBAND_PLACE_PART	16
 /* Groups that are looked at on each level. */
 #define IOBAND_AWAIT_GROUPS	4
+/*
+ * An I/O is overdue after 1 / PART of what it takes on an idle disk: less is done if that is sooner,
+ * and it takes longer if that is later.  After TIMES as long it takes long for another reason.
+ */
+#define IOBAND_OVERDUE_PART	3
+#define IOBAND_OVERDUE_TIMES	8
 /* Completions that a think time is known from. */
 #define IOBAND_MIN_THINK	4
 
@@ -113,6 +123,22 @@ static bool ioband_is_awaited(struct ioband_sharer *sh, struct ioband_grp *grp, 
 	return false;
 }
 
+/*
+ * Would a disk do others before what a group has there for long?  If so the timer is set, as a disk
+ * that is broken may do nothing at all.
+ */
+static bool ioband_is_overdue(struct ioband_dev *dev, const struct ioband_grp *grp, s64 now)
+{
+	s64 since_ns = grp->share.progress_ns, idle_ns = dev->share.depth.idle_ns;
+	s64 until_ns = since_ns + IOBAND_OVERDUE_TIMES * idle_ns;
+
+	if (dev->share.depth.chooses <= 1 || !grp->share.infl || now >= until_ns ||
+	    IOBAND_OVERDUE_PART * (now - since_ns) <= idle_ns)
+		return false;
+	ioband_time(dev, &dev->share.timer, until_ns);
+	return true;
+}
+
 /* On one level: may what is below @next not go, for the sake of its siblings? */
 static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64 now)
 {
@@ -128,6 +154,8 @@ static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64
 			break;
 		node = rb_next(node);
 		grp = ioband_behind(behind);
+		if (ioband_is_overdue(dev, grp, now))
+			return true;
 		if (!ioband_is_awaited(sh, grp, now))
 			continue;
 		if (ioband_is_serial(sh)) {

@@ -37,6 +37,8 @@
 #define IOBAND_DEPTH_GAINS	10
 /* Below this a device does one I/O at a time, 1 / 1024. */
 #define IOBAND_SERIAL		1536
+/* A disk that turns is several disks if it does as many at once, 1 / 1024. */
+#define IOBAND_SEVERAL		2048
 #define IOBAND_DEPTH_MAX	1048576U
 
 enum ioband_phase {
@@ -54,6 +56,7 @@ enum ioband_phase {
  * @ceiling:	I/Os in flight at most whoever wants to send one: while a window measures
  * @tags:	I/Os that the device takes, IOBAND_DEPTH_MAX if it does not say
  * @at_once:	I/Os that the device does at once, 1 / 1024
+ * @idle_ns:	an I/O takes so long on an idle device; 0 while that is not known
  *
  * See ioband_depth_init().
  */
@@ -64,6 +67,7 @@ struct ioband_depth {
 	unsigned int		ceiling;
 	unsigned int		tags;
 	u64			at_once;
+	s64			idle_ns;
 
 	/* private: */
 	enum ioband_phase	phase;
@@ -126,11 +130,15 @@ static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 {
 	/* more than one and a tenth are two: the tenth would be lost; of many it may be nothing */
 	u64 more = d->at_once < 4 << 10 || d->gains > IOBAND_DEPTH_GAINS ? 922 : 0;
+	u64 ios = d->at_once;
 
-	more += d->at_once * IOBAND_DEPTH_MARGIN >> 10;
+	/* with one for each of several disks some have two and others none */
+	if (d->chooses > 1 && d->at_once >= IOBAND_SEVERAL)
+		ios *= 2;
+	more += ios * IOBAND_DEPTH_MARGIN >> 10;
 	if (!ioband_depth_tries(d))
-		return ioband_depth_round(d->at_once + more);
-	return ioband_depth_round(d->at_once + d->at_once / 16) + 2;
+		return ioband_depth_round(ios + more);
+	return ioband_depth_round(ios + ios / 16) + 2;
 }
 
 /*

@@ -89,10 +89,15 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 	}
 }
 
-/* The less sure a window is, the less it counts: 1 / 1024. */
-static inline u64 ioband_depth_gain(const struct ioband_sample *s)
+/*
+ * The less sure a window is, the less it counts: 1 / 1024.  But where it is off by many errors that
+ * is no chance, and it counts for something in any case.
+ */
+static inline u64 ioband_depth_gain(const struct ioband_sample *s, u64 off)
 {
-	return clamp(div_u64(256 * 420, s->err * s->err), 16ULL, 256ULL);
+	u64 least = off > 4 * s->err ? 64 : 16;
+
+	return clamp(div_u64(256 * 420, s->err * s->err), least, 256ULL);
 }
 
 /*
@@ -124,6 +129,7 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
 	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio, gain;
 	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
+	u64 off;
 
 	ioband_depth_compare(d, s);
 	if (ioband_depth_tries(d)) {
@@ -151,7 +157,8 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		}
 	} else if (seen > d->at_once || (longer && !d->late)) {
 		/* with fewer in flight than that, all that is known is that it does as many */
-		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s)) >> 10;
+		off = div64_u64((u64)abs((s64)(seen - d->at_once)) << 10, d->at_once);
+		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s, off)) >> 10;
 	}
 }
 
@@ -175,7 +182,8 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
 		d->open_inflight = d->at_once;
 		d->open_ratio = 1024;
-		ioband_depth_measure(d, IOBAND_DIP, d->at_once / 2, now);
+		/* on several disks half of them still meet each other */
+		ioband_depth_measure(d, IOBAND_DIP, d->at_once / (d->chooses > 1 ? 8 : 2), now);
 	}
 }
 
@@ -240,6 +248,7 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 		return false;
 	}
 	d->last_ratio = s.ratio;
+	d->idle_ns = s.idle_ns;
 	d->led = s.led;
 	switch (d->phase) {
 	case IOBAND_OPEN:

@@ -59,6 +59,7 @@ struct ioband_sample {
 	u32		err;		/* its standard error, 1 / 1024 of it */
 	u64		inflight;	/* mean over time, 1 / 1024 */
 	u64		per;		/* ns per I/O, << 8 */
+	s64		idle_ns;	/* what I/Os like these take on an idle device, mean */
 	u64		work;		/* costs of I/Os per time, 1 / 1024 */
 	bool		held;		/* some waited because enough was in flight */
 	bool		led;		/* some went although they led others */
@@ -261,6 +262,7 @@ static inline bool ioband_window_done(struct ioband_window *w, const struct ioba
 		return false;
 	s->ratio = max(mul_u64_u64_div_u64(w->sum_ns, 1024, w->sum_idle_ns), 1ULL);
 	s->inflight = inflight;
+	s->idle_ns = div_u64(w->sum_idle_ns, w->nr);
 	s->work = mul_u64_u64_div_u64(w->work, 4, elapsed);
 	s->per = max(mul_u64_u64_div_u64(elapsed, 256, w->done), 1ULL);
 	s->held = 10 * w->held > w->nr;

@@ -237,6 +237,41 @@ static void depth_by_work(struct kunit *test)
 	}
 }
 
+/* A window of which little is sure counts all the same, if it is off by far. */
+static void depth_far_off(struct kunit *test)
+{
+	struct ioband_sample s = {
+		.inflight = 4 << 10, .ratio = 3 << 10, .err = 108, .held = true, .led = true,
+	};
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_settle(&d, 4 << 10, SEC);
+	ioband_depth_track(&d, &s);
+	KUNIT_EXPECT_LT(test, d.at_once, 3950ULL);
+	/* by a few errors it may be chance */
+	ioband_depth_settle(&d, 4 << 10, SEC);
+	s.ratio = 1400;
+	ioband_depth_track(&d, &s);
+	KUNIT_EXPECT_GT(test, d.at_once, 4060ULL);
+}
+
+/* Of several disks that turn some would be idle with one I/O for each. */
+static void depth_of_disks(struct kunit *test)
+{
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 32);
+	ioband_depth_settle(&d, 8 << 10, SEC);
+	KUNIT_EXPECT_GE(test, d.depth, 16U);
+	KUNIT_EXPECT_LE(test, d.depth, 17U);
+	ioband_depth_settle(&d, 1 << 10, SEC);
+	KUNIT_EXPECT_LE(test, d.depth, 2U);
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_settle(&d, 8 << 10, SEC);
+	KUNIT_EXPECT_LE(test, d.depth, 9U);
+}
+
 /* Nothing is held between two bursts: a measurement goes on.  If that lasts it does not. */
 static void depth_between_bursts(struct kunit *test)
 {
@@ -320,6 +355,8 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(depth_settles),
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_by_work),
+	KUNIT_CASE(depth_far_off),
+	KUNIT_CASE(depth_of_disks),
 	KUNIT_CASE(depth_between_bursts),
 	KUNIT_CASE(depth_needs_a_reason),
 	KUNIT_CASE(depth_extremes),

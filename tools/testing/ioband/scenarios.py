@@ -148,6 +148,19 @@ SCENARIOS = [
                  "R 300 depth=1", "W 100 op=write depth=128", "measure 3 6"),
              # reads wait for channels that are programmed, as without a gate
              [Right(rate=.93)]),
+    Scenario("volume-bursts", "300 at QD1 beside 64 x 256 KiB of writeback each 50 ms, a volume of 16000 IOPS, 0.7 ms",
+             two(VOLUME, "R 300 depth=1", "W 100 op=writeback bytes=262144 depth=64 period_ms=50", "measure 3 6"),
+             [Right(least={"W": 1267}, p99_us={"R": 2 * 770 / .75})]),
+    Scenario("disk-reader", "300 at QD1 beside writes of 64 KiB of 100 at QD32, a disk of 7200 rpm with NCQ",
+             two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",
+                 "W 100 op=write bytes=65536 depth=32", "measure 10 60"),
+             # it reorders, and its rate grows with what it has to choose from: 112 a second one at a time, and 164 of 32
+             [Right(rate=.65, p99_us={"R": 2 * 15200 / .75})]),
+    Scenario("raid-reader", "300 at QD1 beside writes of 100 at QD32, 24 such disks",
+             two("device servers disks=24 servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",
+                 "W 100 op=write depth=32", "measure 10 60"),
+             # what tables.py calls "depths": more in flight does more, and the reader waits longer for that
+             [Right(rate=.48, p99_us={"R": 2 * 15200 / .75})]),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"
