@@ -38,8 +38,8 @@
 /* Groups that are looked at on each level. */
 #define IOBAND_AWAIT_GROUPS	4
 /*
- * An I/O is overdue after 1 / PART of what it takes on an idle disk: less is done if that is sooner,
- * and it takes longer if that is later.  After TIMES as long it takes long for another reason.
+ * An I/O is overdue after 1 / PART of what it takes on an idle disk: less is done if that is
+ * sooner, and it takes longer if that is later.  After TIMES as long it is for another reason.
  */
 #define IOBAND_OVERDUE_PART	3
 #define IOBAND_OVERDUE_TIMES	8

@@ -154,7 +154,7 @@ SCENARIOS = [
     Scenario("disk-reader", "300 at QD1 beside writes of 64 KiB of 100 at QD32, a disk of 7200 rpm with NCQ",
              two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",
                  "W 100 op=write bytes=65536 depth=32", "measure 10 60"),
-             # it reorders, and its rate grows with what it has to choose from: 112 a second one at a time, and 164 of 32
+             # it chooses, and does more the more it has to choose from: 112 a second one at a time, and 164 of 32
              [Right(rate=.65, p99_us={"R": 2 * 15200 / .75})]),
     Scenario("raid-reader", "300 at QD1 beside writes of 100 at QD32, 24 such disks",
              two("device servers disks=24 servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",

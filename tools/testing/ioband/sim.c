@@ -5,8 +5,8 @@
  * Runs a scenario, a line each (times in seconds, the rest in the units of the names):
  *
  *	cpus NR [COST=NS]...		see struct lab_costs; comes first, if at all
- *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes; pinned=NR: I/Os in
- *					flight at most, instead of what the engine finds out
+ *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes;
+ *					pinned=NR: I/Os in flight at most, whatever the engine finds
  *	group NAME WEIGHT [PARENT]
  *	limit GROUP [KEY=VALUE]...	as in io.max: rbps, wbps, riops, wiops
  *	load GROUP [KEY=VALUE]...	see load_keys[]

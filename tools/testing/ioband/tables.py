@@ -7,9 +7,9 @@ usage: tables.py DIRECTORY readers|cpus|yardsticks|depths
 readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in one of 100, on
 	 each model of a device; its fair latency is what it takes alone over its share, 3/4
 cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000
-depths:	 the same reader beside one kind of writers, where its p99 is above twice its fair latency or much of the rate is
-	 lost: what the engine makes of it, what happens without a gate, and how it would be with a fixed number in flight
-	 (RAM: also with CPUs that wake each other in no time), or with a limit on the writers, I/Os a second
+depths:	 the same reader beside one kind of writers, where its p99 is above twice its fair latency or much of the
+	 rate is lost: with the engine, without a gate, with a fixed number in flight (RAM: also with CPUs that wake
+	 each other in no time), and with a limit on the writers, I/Os a second
 yardsticks: what has been published of other controllers, and the same here; devices and CPUs are models, and differ
 """
 import argparse
@@ -102,7 +102,8 @@ def depths(program, pool):
     print(f"{'device':14} {'writers':12} {'twice fair':>10}   {'':12} {'I/Os a second':>13} {'p99':>9}")
     for name, kind, alone, what, one in rows:
         fair, got = alone.result()[0]["R"]["p99_us"] * 4 / 3, one.result()[0]
-        print(f"{name:14} {kind:12} {2 * fair:10.0f}   {what:12} {total(got):13.0f} {got['R']['p99_us']:9.0f}", flush=True)
+        p99 = got["R"]["p99_us"]
+        print(f"{name:14} {kind:12} {2 * fair:10.0f}   {what:12} {total(got):13.0f} {p99:9.0f}", flush=True)
     print("* CPUs that wake each other, and lock, in no time")
 
 
