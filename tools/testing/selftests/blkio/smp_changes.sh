@@ -14,26 +14,30 @@ pick() { shift $((RANDOM % $#)); REPLY=$1; }
 some_rate() { pick max 1048576 262144 8388608 1073741824 9223372036854775807; }
 some_iops() { pick max 200 1000 50 100000 4294967296; }
 
-# set GROUP KEY VALUE: one limit
+# set_limit GROUP KEY VALUE [default]: one limit, of the disk or of all
 set_limit() {
 	if [ "$CGV" = v2 ]; then
-		echo "$NUMBER $2=$3" >"$CG/$1/io.max"
+		echo "${4:-$NUMBER} $2=$3" >"$CG/$1/io.max"
 	else
-		echo "$NUMBER ${3/max/0}" >"$CG/$1/blkio.throttle.${V1[$2]}_device"
+		echo "${4:-$NUMBER} ${3/max/0}" >"$CG/$1/blkio.throttle.${V1[$2]}_device"
 	fi
 }
 declare -A V1=([rbps]=read_bps [wbps]=write_bps [riops]=read_iops [wiops]=write_iops)
 
 rules() {
-	local name key
+	local name key where
 	pick "$@"
 	name=$REPLY
+	pick "" "" default
+	where=$REPLY
 	for key in rbps wbps riops wiops; do
 		case $key in *bps) some_rate ;; *) some_iops ;; esac
-		set_limit "$name" $key "$REPLY"
+		set_limit "$name" $key "$REPLY" "$where"
 	done
 	pick rbps wbps riops wiops
-	set_limit "$name" "$REPLY" max
+	key=$REPLY
+	pick max default
+	set_limit "$name" "$key" "$REPLY"
 }
 
 elevator() {
@@ -57,7 +61,7 @@ groups() {
 	local name=${1}tmp
 	mkdir "$CG/$name"
 	pick 4194304 max 262144
-	set_limit "$name" rbps "$REPLY"
+	set_limit "$name" rbps "$REPLY" default
 	set_limit "$name" wiops 500
 	(exec_in "$name" tmp dd if="$DEV" of=/dev/null bs=16k count=8 iflag=direct status=none)
 	rmdir "$CG/$name"
@@ -144,7 +148,10 @@ all_written() {
 lift_all() {
 	local name key
 	for name; do
-		for key in rbps wbps riops wiops; do set_limit "$name" $key max; done
+		for key in rbps wbps riops wiops; do
+			set_limit "$name" $key max default
+			set_limit "$name" $key max
+		done
 	done
 }
 
