@@ -40,6 +40,8 @@
 /* A disk that turns is several disks if it does as many at once, 1 / 1024. */
 #define IOBAND_SEVERAL		2048
 #define IOBAND_DEPTH_MAX	1048576U
+/* From there on I/Os take longer than on an idle device, 1 / 1024. */
+#define IOBAND_DEPTH_BUSY	1280
 
 enum ioband_phase {
 	IOBAND_OPEN,
@@ -109,7 +111,7 @@ static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
  */
 static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {
-	return d->pinned || (d->phase == IOBAND_SETTLED && d->last_ratio < 1280);
+	return d->pinned || (d->phase == IOBAND_SETTLED && d->last_ratio < IOBAND_DEPTH_BUSY);
 }
 
 static inline unsigned int ioband_depth_round(u64 ios)

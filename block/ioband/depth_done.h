@@ -165,25 +165,32 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioband_sample *s,
 				       s64 now)
 {
-	u64 period_ns;
+	/* if I/Os take long although there are few, it does not do as many as was thought */
+	bool full = s->held || s->led || s->inflight > d->at_once ||
+		    s->ratio > IOBAND_DEPTH_BUSY + 2 * s->err;
+	u64 period_ns, ios;
 
 	if (s->ratio + 2 * s->err < 1024) {
 		/* by about the fourth root */
 		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
 		d->faster = d->faster * (3 * 1024 + s->ratio) >> 12;
 	}
-	if (!s->held && !s->led && s->inflight <= d->at_once)
+	if (full) {
+		ioband_depth_track(d, s);
+		d->turn++;
+		ioband_depth_set(d);
+	} else if (s->inflight < IOBAND_SEVERAL) {
 		return;
-	ioband_depth_track(d, s);
-	d->turn++;
-	ioband_depth_set(d);
-	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, d->at_once, 18);
-	if (10 * d->at_once < 7 * d->at_dip || d->faster < 922 ||
+	}
+	/* of fewer it shows as well, and if it is not known there may always be fewer */
+	ios = full ? d->at_once : s->inflight;
+	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, ios, 18);
+	if ((full && (10 * d->at_once < 7 * d->at_dip || d->faster < 922)) ||
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
-		d->open_inflight = d->at_once;
+		d->open_inflight = ios;
 		d->open_ratio = 1024;
 		/* on several disks half of them still meet each other */
-		ioband_depth_measure(d, IOBAND_DIP, d->at_once / (d->chooses > 1 ? 8 : 2), now);
+		ioband_depth_measure(d, IOBAND_DIP, ios / (d->chooses > 1 ? 8 : 2), now);
 	}
 }
 

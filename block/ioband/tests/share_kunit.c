@@ -117,6 +117,7 @@ struct model {
 	s64 ns;
 	unsigned int jitter;	/* percent of ns, either way */
 	unsigned int outstanding;
+	bool even;		/* no group lags behind another one */
 };
 
 /* Run it for so many completions, while a group lags behind. */
@@ -136,7 +137,7 @@ static void use(const struct model *m, struct ioband_depth *d, unsigned int comp
 			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
 					    m->jitter), 100);
 		io.given_ns = *now - ns;
-		d->window.led++;
+		d->window.led += !m->even;
 		d->window.held += inflight < m->outstanding;
 		ioband_depth_done(d, &io, *now);
 	}
@@ -170,6 +171,29 @@ static void depth_settles(struct kunit *test)
 		KUNIT_EXPECT_LE_MSG(test, 100 * d.at_once, ((u64)servers << 10) * 105, "row %d", i);
 		KUNIT_EXPECT_GE_MSG(test, d.most, servers, "row %d", i);
 	}
+}
+
+/*
+ * After a hang I/Os seem to take longer on an idle device than they do, and all that there is seems
+ * to be done at once.  That is found out although nobody waits for anybody.
+ */
+static void depth_after_a_hang(struct kunit *test)
+{
+	struct model m = { 32, 2000 * US, 0, 128 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	use(&m, &d, 20000, &now);
+	KUNIT_EXPECT_LE(test, d.depth, 36U);
+	ioband_window_idle(&d.window, 4 << 10);
+	ioband_depth_settle(&d, 142 << 10, now);
+	m.even = true;
+	use(&m, &d, 16 * 1000, &now);
+	KUNIT_EXPECT_GE(test, d.depth, 128U);
+	use(&m, &d, 16 * 5000, &now);
+	KUNIT_EXPECT_GE(test, d.depth, 31U);
+	KUNIT_EXPECT_LE(test, d.depth, 36U);
 }
 
 /* A device that does more or fewer at once, or is slower or faster, is followed. */
@@ -354,6 +378,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(window_bursts),
 	KUNIT_CASE(depth_settles),
 	KUNIT_CASE(depth_follows),
+	KUNIT_CASE(depth_after_a_hang),
 	KUNIT_CASE(depth_by_work),
 	KUNIT_CASE(depth_far_off),
 	KUNIT_CASE(depth_of_disks),

@@ -8,19 +8,19 @@
 
 TRACING=/sys/kernel/tracing
 
+ran() { grep -c 'function ioband_' $TRACING/trace || true; }
+
 # works IOPS DEPTH SECONDS: work items of ioband that ran, and I/Os; IOS is how many
 works() {
-	local event=$TRACING/events/workqueue/workqueue_execute_start
+	local before
 	cap g "$DEV" riops="$1"
-	echo >$TRACING/trace
-	echo 1 >$event/enable
+	before=$(ran)
 	START=0
 	load g r -f "$DEV" -s 4k -d "$2" -t "$3"
 	wait_loads
-	echo 0 >$event/enable
 	cap g "$DEV" riops=max
 	IOS=$(val r ios)
-	WORKS=$(grep -c 'function ioband_' $TRACING/trace || true)
+	WORKS=$(($(ran) - before))
 	echo "$1 IOPS asked, $IOS I/Os, $WORKS work items"
 }
 
@@ -42,6 +42,7 @@ alone() {
 [ -e $TRACING/events/workqueue/workqueue_execute_start ] || mount -t tracefs none $TRACING 2>/dev/null || skip_all "no trace events"
 plan 2
 echo 65536 >$TRACING/buffer_size_kb
+echo 1 >$TRACING/events/workqueue/workqueue_execute_start/enable
 mount_cgroup v2
 group g
 null_dev nb0 size=64 hw_queue_depth=1024 completion_nsec=10000
