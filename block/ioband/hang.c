@@ -44,6 +44,28 @@ bool ioband_is_dead(const struct ioband_sharer *sh, s64 now)
 	       now - sh->last > IOBAND_DEAD_LATENCIES * sh->latency;
 }
 
+/**
+ * ioband_has_hung - has a bio that completes hung, or been in flight beside what has?
+ * @grp:	its group
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * How long it took, and how many were in flight meanwhile, says nothing of what the device does.
+ *
+ * Return: true if so.
+ */
+bool ioband_has_hung(struct ioband_grp *grp, const struct bio *bio, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	if (grp->share.own.where == IOBAND_STUCK || ioband_is_dead(sh, now)) {
+		sh->hung_ns = now;
+		ioband_window_start(&sh->depth.window);
+	}
+	return (s64)bio->issue_time_ns < sh->hung_ns &&
+	       now - (s64)bio->issue_time_ns > IOBAND_STUCK_NS;
+}
+
 static s64 ioband_stuck_ns(const struct ioband_sharer *sh)
 {
 	return max(IOBAND_STUCK_NS, IOBAND_STUCK_LATENCIES * sh->latency);

@@ -259,7 +259,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 
 	size += bio_data_dir(bio) * IOBAND_WINDOW_SIZES;
 	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
-	if (completed && ioband_tells(dev, bio)) {
+	if (completed && ioband_tells(dev, bio) && !ioband_has_hung(grp, bio, now)) {
 		ioband_observe(sh, bio, size, now);
 		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
 		ioband_worth_done(&sh->worth, 1, cost);

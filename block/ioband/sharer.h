@@ -144,6 +144,7 @@ struct ioband_sharer {
 	unsigned int		nr_own;		/* groups with a weight of their own */
 	unsigned int		stuck;		/* in flight, of stuck groups */
 	s64			watch_ns;	/* when it is looked for them */
+	s64			hung_ns;	/* when one of them last completed */
 
 	s64			gap;		/* average between completions */
 	s64			latency;	/* average in flight */
@@ -311,6 +312,7 @@ s64 ioband_share_debt_ns(struct ioband_grp *grp);
 /* hang.c */
 void ioband_hope(struct ioband_sharer *sh, s64 now);
 bool ioband_is_dead(const struct ioband_sharer *sh, s64 now);
+bool ioband_has_hung(struct ioband_grp *grp, const struct bio *bio, s64 now);
 void ioband_unstick(struct ioband_grp *grp, s64 now);
 void ioband_unstick_all(struct ioband_sharer *sh, s64 now);
 void ioband_gave(struct ioband_grp *grp, s64 now);
