@@ -14,29 +14,18 @@
  * BASE, LENGTH, CHUNK and TOTAL are bytes, MS how long to go on.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/io_uring.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "blkio_uring.h"
 
 #define DEPTH	8
 #define WORKERS	64
 #define DEEP	(2 * WORKERS)
 #define ENTRIES	128
-
-static struct io_uring_params params;
-static struct io_uring_sqe *sqes;
-static struct io_uring_cqe *cqes;
-static unsigned int *sq_tail, *sq_flags, *sq_array, *cq_head, *cq_tail, mask, cq_mask;
-static int ring;
 
 static void fatal(const char *what)
 {
@@ -44,84 +33,17 @@ static void fatal(const char *what)
 	exit(1);
 }
 
-static void *map(size_t size, off_t where)
-{
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, where);
-
-	if (at == MAP_FAILED)
-		fatal("mmap");
-	return at;
-}
-
-static void setup(bool sqpoll)
-{
-	char *sq, *cq;
-
-	if (sqpoll) {
-		params.flags = IORING_SETUP_SQPOLL;
-		params.sq_thread_idle = 1;
-	}
-	ring = syscall(SYS_io_uring_setup, ENTRIES, &params);
-	if (ring < 0)
-		fatal("io_uring_setup");
-	sq = map(params.sq_off.array + params.sq_entries * sizeof(unsigned int), IORING_OFF_SQ_RING);
-	cq = map(params.cq_off.cqes + params.cq_entries * sizeof(*cqes), IORING_OFF_CQ_RING);
-	sqes = map(params.sq_entries * sizeof(*sqes), IORING_OFF_SQES);
-	sq_tail = (void *)(sq + params.sq_off.tail);
-	sq_flags = (void *)(sq + params.sq_off.flags);
-	sq_array = (void *)(sq + params.sq_off.array);
-	mask = *(unsigned int *)(sq + params.sq_off.ring_mask);
-	cq_head = (void *)(cq + params.cq_off.head);
-	cq_tail = (void *)(cq + params.cq_off.tail);
-	cq_mask = *(unsigned int *)(cq + params.cq_off.ring_mask);
-	cqes = (void *)(cq + params.cq_off.cqes);
-}
-
-static struct io_uring_sqe *next_sqe(void)
-{
-	unsigned int tail = *sq_tail;
-	struct io_uring_sqe *sqe = &sqes[tail & mask];
-
-	memset(sqe, 0, sizeof(*sqe));
-	sq_array[tail & mask] = tail & mask;
-	return sqe;
-}
-
-static void push(void)
-{
-	__atomic_store_n(sq_tail, *sq_tail + 1, __ATOMIC_RELEASE);
-}
-
-/* Submits what was pushed and waits until one more request is done. */
-static void enter(unsigned int pushed)
-{
-	unsigned int flags = IORING_ENTER_GETEVENTS;
-
-	if (params.flags & IORING_SETUP_SQPOLL) {
-		pushed = 0;
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (__atomic_load_n(sq_flags, __ATOMIC_RELAXED) & IORING_SQ_NEED_WAKEUP)
-			flags |= IORING_ENTER_SQ_WAKEUP;
-	}
-	while (syscall(SYS_io_uring_enter, ring, pushed, 1, flags, NULL, 0) < 0)
-		if (errno != EINTR && errno != EAGAIN)
-			fatal("io_uring_enter");
-}
-
 static unsigned int reap(void)
 {
-	unsigned int head = *cq_head, n = 0;
+	struct io_uring_cqe cqe;
+	unsigned int n = 0;
 
-	while (head != __atomic_load_n(cq_tail, __ATOMIC_ACQUIRE)) {
-		struct io_uring_cqe *cqe = &cqes[head++ & cq_mask];
-
-		if (cqe->res < 0 && cqe->res != -ECANCELED) {
-			errno = -cqe->res;
+	for (; next_cqe(&cqe); n++) {
+		if (cqe.res < 0 && cqe.res != -ECANCELED) {
+			errno = -cqe.res;
 			fatal("a request");
 		}
-		n++;
 	}
-	__atomic_store_n(cq_head, head, __ATOMIC_RELEASE);
 	return n;
 }
 
@@ -194,7 +116,7 @@ int main(int argc, char **argv)
 	fd = open(argv[2], O_RDWR | O_CLOEXEC | (base ? 0 : O_CREAT) | (direct ? O_DIRECT : 0), 0666);
 	if (fd < 0)
 		fatal(argv[2]);
-	setup(sqpoll);
+	ring_setup(ENTRIES, sqpoll);
 	vec.iov_len = chunk;
 	vec.iov_base = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (vec.iov_base == MAP_FAILED)

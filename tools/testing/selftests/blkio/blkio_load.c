@@ -5,7 +5,8 @@
  * It sleeps in the kernel whenever all of its I/O is outstanding and never
  * polls, so that it also works where CPU time is free and only waiting lets the
  * clock go on (UML, time-travel=inf-cpu).  Depth 1 and buffered I/O use
- * pread()/pwrite(), deeper direct I/O the plain Linux AIO system calls.
+ * pread()/pwrite(), deeper direct I/O the plain Linux AIO system calls or
+ * io_uring.
  *
  * Prints one line of JSON; see usage().
  */
@@ -26,8 +27,9 @@
 #include <unistd.h>
 
 #include "blkio_report.h"
+#include "blkio_uring.h"
+#include "blkio_util.h"
 
-#define NSEC_PER_SEC	1000000000LL
 #define MAX_SIZES	32
 #define MAX_DEPTH	4096
 #define BUF_ALIGN	4096
@@ -43,8 +45,8 @@ struct io {
 /* what usage() explains */
 static char *file, *op = "r", *where = "seq", *sizes = "64k", *log_file;
 static long long depth = 1, count, offset, length, start_at, seed = 1;
-static long long duration, think, warmup, interval = NSEC_PER_SEC;
-static bool buffered, end_fsync;
+static long long duration, think, warmup, interval = NSEC_PER_SEC, reads = 50;
+static bool buffered, end_fsync, uring;
 
 static const struct {
 	char	letter;
@@ -64,12 +66,14 @@ static const struct {
 	{ 'L', .number = &length },
 	{ 'a', .number = &start_at },
 	{ 'S', .number = &seed },
+	{ 'r', .number = &reads },
 	{ 't', .seconds = &duration },
 	{ 'T', .seconds = &think },
 	{ 'w', .seconds = &warmup },
 	{ 'i', .seconds = &interval },
 	{ 'b', .flag = &buffered },
 	{ 'y', .flag = &end_fsync },
+	{ 'u', .flag = &uring },
 };
 
 static int fd;
@@ -83,10 +87,12 @@ static const char help[] =
 "blkio_load -f FILE [options]: do block I/O, print what was reached\n"
 "  -o r|w|rw|d|a  reads, writes, either at random, discards (r);\n"
 "                 a: memory is allocated and freed, and no file used\n"
+"  -r PERCENT     of rw, how many are reads (50)\n"
 "  -s N[,N...]    bytes of an I/O; several: chosen at random (64k)\n"
 "  -p seq|rand    where: one after the other, or at random (seq)\n"
 "  -d N           I/Os outstanding (1)\n"
 "  -b             buffered, not direct; implies -d 1\n"
+"  -u             io_uring, at any depth\n"
 "  -y             fsync at the end, counted into end_ns\n"
 "  -t SEC         how long to submit; only I/O that ends within counts\n"
 "  -n N           how many I/Os; without -t and -n: once over the part\n"
@@ -110,32 +116,6 @@ static void fatal(const char *what)
 {
 	fprintf(stderr, "blkio_load: %s: %s\n", what, strerror(errno));
 	exit(2);
-}
-
-static long long now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
-static void sleep_until(long long ns)
-{
-	struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
-}
-
-/* splitmix64: the same sequence everywhere */
-static unsigned long long rnd(void)
-{
-	unsigned long long z = (seed += 0x9e3779b97f4a7c15ULL);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
 }
 
 static long long parse_number(char *s, char **end)
@@ -188,7 +168,7 @@ static void parse_options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "f:o:s:p:l:d:n:O:L:a:S:t:T:w:i:byh")) != -1) {
+	while ((c = getopt(argc, argv, "f:o:s:p:l:d:n:O:L:a:S:r:t:T:w:i:byuh")) != -1) {
 		if (c == 'h' || c == '?')
 			usage(c == 'h' ? 0 : 2);
 		set_option(c, optarg);
@@ -227,7 +207,7 @@ static long long pick_offset(size_t len)
 	long long off;
 
 	if (*where == 'r')
-		return offset + rnd() % ((length - len) / align + 1) * align;
+		return offset + rnd(&seed) % ((length - len) / align + 1) * align;
 	off = next_off;
 	if (off + (long long)len > offset + length)
 		off = offset;
@@ -235,10 +215,17 @@ static long long pick_offset(size_t len)
 	return off;
 }
 
+static bool pick_write(void)
+{
+	unsigned long long number = rnd(&seed);
+
+	return reads == 50 ? number & 1 : number % 100 >= (unsigned long long)reads;
+}
+
 static void prepare(struct io *io)
 {
-	io->len = size[nr_sizes > 1 ? rnd() % nr_sizes : 0];
-	io->write = op[1] ? rnd() & 1 : !!strchr("wd", *op);
+	io->len = size[nr_sizes > 1 ? rnd(&seed) % nr_sizes : 0];
+	io->write = op[1] ? pick_write() : !!strchr("wd", *op);
 	io->cb.aio_offset = pick_offset(io->len);
 	io->start = now_ns();
 	nr_issued++;
@@ -346,6 +333,46 @@ static void run_aio(struct io *io)
 	}
 }
 
+static void push_io(struct io *io)
+{
+	struct io_uring_sqe *sqe = next_sqe();
+
+	prepare(io);
+	sqe->opcode = io->write ? IORING_OP_WRITE : IORING_OP_READ;
+	sqe->fd = fd;
+	sqe->addr = (unsigned long)io->buf;
+	sqe->len = io->len;
+	sqe->off = io->cb.aio_offset;
+	sqe->user_data = (unsigned long)io;
+	push();
+}
+
+static void run_uring(struct io *io)
+{
+	unsigned int pushed = 0, inflight;
+	struct io_uring_cqe cqe;
+
+	ring_setup(depth, false);
+	for (; pushed < depth && more(); pushed++)
+		push_io(&io[pushed]);
+	inflight = pushed;
+	while (inflight) {
+		enter(pushed);
+		pushed = 0;
+		while (next_cqe(&cqe)) {
+			struct io *done = (void *)(unsigned long)cqe.user_data;
+
+			finish(done, cqe.res);
+			if (more()) {
+				push_io(done);
+				pushed++;
+			} else {
+				inflight--;
+			}
+		}
+	}
+}
+
 static struct io *alloc_ios(void)
 {
 	struct io *io = calloc(depth, sizeof(*io));
@@ -373,7 +400,9 @@ int main(int argc, char **argv)
 	if (start_at)
 		sleep_until(start_at);
 	report.start = now_ns();
-	if (depth == 1)
+	if (uring)
+		run_uring(io);
+	else if (depth == 1)
 		run_sync(io);
 	else
 		run_aio(io);
