@@ -64,10 +64,10 @@ members() {
 
 # changes: what happens to the members meanwhile
 changes() {
-	md $MD --fail /dev/m2 && md $MD --remove /dev/m2 && sleep 0.5 && md $MD --re-add /dev/m2 && whole &&
-		md $MD --fail /dev/m1 && md $MD --remove /dev/m1 && md --zero-superblock /dev/m1 && sleep 0.5 &&
-		md $MD --add /dev/m1 && whole && md $MD --add /dev/m3 && md --grow $MD --raid-devices=3 && whole &&
-		md $MD --fail /dev/m3 && md $MD --remove /dev/m3 && md --grow $MD --raid-devices=2 && echo done
+	md "$MD" --fail /dev/m2 && md "$MD" --remove /dev/m2 && sleep 0.5 && md "$MD" --re-add /dev/m2 && whole &&
+		md "$MD" --fail /dev/m1 && md "$MD" --remove /dev/m1 && md --zero-superblock /dev/m1 && sleep 0.5 &&
+		md "$MD" --add /dev/m1 && whole && md "$MD" --add /dev/m3 && md --grow "$MD" --raid-devices=3 && whole &&
+		md "$MD" --fail /dev/m3 && md "$MD" --remove /dev/m3 && md --grow "$MD" --raid-devices=2 && echo changed
 }
 
 # same: md compares the members
@@ -79,31 +79,31 @@ same() {
 # changing: a group at its limit on md while members come and go; it must not be seen
 changing() {
 	local what
-	cap g $MD wbps=$RATE rbps=$RATE
+	cap g "$MD" wbps=$RATE rbps=$RATE
 	start_soon
 	load g w -f "$MD" -s 64k -p rand -d 16 -t $T -o w -O 0 -L 24M
 	load g r -f "$MD" -s 64k -p rand -d 16 -t $T -o r
 	what=$(changes) || note "$what"
 	wait_loads
-	check "members fail, return, are new, and a third comes and goes" equal "${what##*$'\n'}" "done"
+	check "members fail, return, are new, and a third comes and goes" equal "${what##*$'\n'}" changed
 	check "meanwhile, writes" at_rate w $RATE
 	check "meanwhile, reads" at_rate r $RATE
 	check "the members are the same" same
-	cap g $MD wbps=max rbps=max
+	cap g "$MD" wbps=max rbps=max
 }
 
 # fs: a file that was written before one member failed and is read from the other
 fs() {
-	mkfs.ext4 -q -F $MD && mkdir -p "$TMP/mnt" && mount $MD "$TMP/mnt" || return 1
+	mkfs.ext4 -q -F "$MD" && mkdir -p "$TMP/mnt" && mount "$MD" "$TMP/mnt" || return 1
 	undo+=("umount $TMP/mnt")
-	cap g $MD wbps=$RATE
+	cap g "$MD" wbps=$RATE
 	in_group g dd if=/dev/urandom of="$TMP/mnt/file" bs=64k count=128 conv=fsync status=none
 	before=$(sha256sum <"$TMP/mnt/file")
-	md $MD --fail /dev/m1 && umount "$TMP/mnt" && md --stop $MD && md --assemble --run $MD /dev/m2 &&
-		mount $MD "$TMP/mnt" || return 1
+	md "$MD" --fail /dev/m1 && umount "$TMP/mnt" && md --stop "$MD" && md --assemble --run "$MD" /dev/m2 &&
+		mount "$MD" "$TMP/mnt" || return 1
 	equal "$(sha256sum <"$TMP/mnt/file")" "$before" || return 1
 	umount "$TMP/mnt"
-	cap g $MD wbps=max
+	cap g "$MD" wbps=max
 }
 
 # resync: 32 MiB to the member that returns, in the name of the root group; one who writes meanwhile has a limit as well
@@ -112,12 +112,12 @@ resync() {
 	echo 1000000 >/proc/sys/dev/raid/speed_limit_min
 	cap / /dev/m1 wbps=$RATE
 	md --zero-superblock /dev/m1 || return 1
-	cap g $MD wbps=$MiB
+	cap g "$MD" wbps=$MiB
 	T=3
 	start_soon
 	load g w -f "$MD" -s 64k -p rand -d 16 -t $T -o w
 	begin=$(date +%s%N)
-	md $MD --add /dev/m1 && whole || return 1
+	md "$MD" --add /dev/m1 && whole || return 1
 	end=$(date +%s%N)
 	wait_loads
 	# less B, and what md looks at and writes before and after, seen every 100 ms
@@ -130,9 +130,9 @@ for disk in m1 m2 m3; do null_dev $disk memory_backed=1 size=36; done
 md_dev md8 raid1 /dev/m1 /dev/m2 || bail "no RAID1"
 MD=$DEV
 members
-md --grow $MD --bitmap=internal || bail "no bitmap"
+md --grow "$MD" --bitmap=internal || bail "no bitmap"
 changing
 check "a file system, assembled anew with one member" fs
-SIZE=$(($(sectors $MD) * 512))
+SIZE=$(($(sectors "$MD") * 512))
 check "a resync under the root group's limit takes what it must" resync
 check "beside it another group has its own" at_rate w $MiB
