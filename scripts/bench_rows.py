@@ -36,6 +36,14 @@ class Run:
         """What blkio_load printed; times in ns."""
         return json.loads((self.path / f"{name}.json").read_text())
 
+    def processes(self, name):
+        """What the processes of a group printed, a line of JSON each."""
+        return [json.loads(line) for line in (self.path / f"{name}.json").read_text().splitlines()]
+
+    def seconds_of(self, name, first):
+        """I/Os of all processes of a group in each second from second `first` on."""
+        return [sum(ios) for ios in zip(*(p["intervals"][first:] for p in self.processes(name)))]
+
     def log(self, names, direction="RW"):
         """I/Os as (end in ns, bytes), in order of their end."""
         ios = []
@@ -61,6 +69,36 @@ def load(run, opt, names):
     if "size" in opt:
         for p in "p50", "p99", "max":
             yield f"latency {p}, ms", int(opt["size"]) / rate * 1e3, runs[0][f"{p}_ns"] / 1e6
+
+
+def mib_s(run, name):
+    """MiB/s of all that a group of processes had to do, from their start to the end of all."""
+    got = run.processes(name)
+    return sum(p["bytes"] for p in got) / MIB * SEC / (max(p["end_ns"] for p in got) - min(p["start_ns"] for p in got))
+
+
+def whole(run, opt, names):
+    """MiB/s of a group of processes, or percent of that of `base`."""
+    if "base" in opt:
+        yield f"{opt['what']}, % of that without", ">= 99", 100 * mib_s(run, names[0]) / mib_s(run, opt["base"])
+    else:
+        yield f"{opt['what']}, MiB/s", None, mib_s(run, names[0])
+
+
+def rate(run, opt, names):
+    """MiB/s of a group of processes under a limit, by the seconds after the first ones."""
+    want, got = int(opt["rate"]), statistics.mean(run.seconds_of(names[0], int(opt["from"]))) * int(opt["size"])
+    yield "rate, MiB/s", want / MIB, got / MIB
+    yield "rate error, %", 0, (got / want - 1) * 100
+
+
+def portion(run, opt, names):
+    """Percent of the I/Os of two groups of processes that the first got, and the rate of both in percent of `base`."""
+    seconds = [run.seconds_of(name, int(opt["from"])) for name in names]
+    got = [sum(ios) for ios in seconds]
+    yield "share of the first, %", float(opt["ideal"]), 100 * got[0] / sum(got)
+    rate_mib_s = sum(got) / len(seconds[0]) * int(opt["size"]) / MIB
+    yield "rate of both, % of that without a rule", ">= 99", 100 * rate_mib_s / mib_s(run, opt["base"])
 
 
 def iops(run, opt, names):
@@ -205,7 +243,7 @@ def value(_run, opt, names):
     yield opt["metric"], opt.get("ideal"), float(names[0])
 
 
-KINDS = {f.__name__: f for f in (load, iops, window, ends, share, neighbour, instr, lines, ratio, value)}
+KINDS = {f.__name__: f for f in (load, whole, rate, portion, iops, window, ends, share, neighbour, instr, lines, ratio, value)}
 
 
 def measure(path):
