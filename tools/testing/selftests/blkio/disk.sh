@@ -86,7 +86,7 @@ reads() {
 	local before
 	before=$(written)
 	on_disk READ=yes
-	check "$CGV: it ends well, with all rows" ended 0 0 13
+	check "$CGV: it ends well, with all rows" ended 0 0 14
 	check "$CGV: it only reads" equal "$(written)" "$before"
 	check "$CGV: the report names the hierarchy" equal "$(sed -n 's/^hierarchy  *//p' "$TMP/report")" "cgroup $CGV"
 	check "$CGV: no group of its is left" equal "$(ls -d "$CG"/disk_check* 2>/dev/null)" ""
@@ -105,10 +105,10 @@ disobeyed() {
 	on_disk
 	kill $pid
 	wait $pid || true
-	check "limits that are taken back: four failures, and only these" ended 1 4 13
+	check "limits that are taken back: four failures, and only these" ended 1 4 14
 	device weights=off
 	on_disk
-	check "weights that are off: those of 3:1 are failures, and only these" ended 1 2 13
+	check "weights that are off: those of 3:1 are failures, and only these" ended 1 2 14
 	check "the report says that they were off" grep -q '^set before .*weights=off' "$TMP/report"
 	device weights=on
 }
@@ -119,7 +119,7 @@ mount_cgroup v2
 null_dev used memory_backed=1 size=256 completion_nsec=16000000 hw_queue_depth=8
 refusals
 on_disk ERASE=yes
-check "ERASE=yes: it ends well, with all rows" ended 0 0 26
+check "ERASE=yes: it ends well, with all rows" ended 0 0 28
 check "ERASE=yes: it writes" in_range "$(written)" 30000 100000000
 for key in kernel CPUs disk scheduler queue hierarchy; do
 	check "the report says: $key" has "$key"

@@ -107,6 +107,9 @@ all_of() {
 	limit "$1" iops 50
 	by_weight "$1" 1 1
 	by_weight "$1" 3 1
+	# by how much the disk varies without anybody's doing
+	one "$1" bps
+	row "no limit, $1bps, once more" "${ALONE[$1bps]}" $(($(val one bytes) / EACH)) one -
 }
 
 ops=(r)
@@ -121,7 +124,7 @@ report "$(describe)"
 report ""
 report "Rates of bps are bytes a second, of iops I/Os a second; latencies of a limit include the wait for it. $EACH s a row."
 report "$(printf '%-34s %12s %12s %9s %10s %10s  %s' what asked got 'got, %' 'p50, ms' 'p99, ms' verdict)"
-note "$DISK, $((${#ops[@]} * 11 * (EACH + 1))) s: $([ ${#ops[@]} = 1 ] && echo 'it is only read' || echo 'all of it is written to')"
+note "$DISK, $((${#ops[@]} * 12 * (EACH + 1))) s: $([ ${#ops[@]} = 1 ] && echo 'it is only read' || echo 'all of it is written to')"
 need_controller
 group "$PARENT" "$PARENT/a" "$PARENT/b"
 for op in "${ops[@]}"; do all_of "$op"; done
