@@ -8,17 +8,40 @@ config_fragments() {
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
 	qemu)      echo base fs qemu ;;
+	qemu-tools) echo base qemu containers modules ;;
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
-	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu" ;;
+	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu qemu-tools" ;;
 	esac
+}
+
+# The options that a configuration asks for. Before the tree has block/ioband there is nothing of ours to ask for.
+config_wanted() {
+	local f
+	for f in $(config_fragments "$1"); do cat "$TOP/kconfig/$f.config"; done |
+		if [ -d "$BUILD/tree/block/ioband" ]; then cat; else sed '/IOBAND/d'; fi
+}
+
+# config_missing WANTED GOT: options of the file WANTED that did not come out so in the file GOT. Of an option that two
+# fragments set the last one counts; one that is to be off may also be unknown.
+config_missing() {
+	sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1=n/p; /^CONFIG_.*=/p' "$1" |
+		awk -F= '{ last[$1] = $0 } END { for (name in last) if (last[name] !~ /=n$/) print last[name] }' |
+		sort | grep -vxFf "$2" || true
 }
 
 config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
 config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
 # uml-tools and uml-tools-long are uml-vt with a Debian root, see scripts/debian-root.
 config_obj()    { echo "$BUILD/obj-${1/#uml-tools*/uml-vt}"; }
-config_image()  { case $1 in uml-*) echo "$(config_obj "$1")/linux" ;; *) echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;; esac }
+# qemu-deb is the kernel that scripts/check-deb installed.
+config_image() {
+	case $1 in
+	uml-*)    echo "$(config_obj "$1")/linux" ;;
+	qemu-deb) echo "$BUILD"/deb/root/boot/vmlinuz-* ;;
+	*)        echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;;
+	esac
+}
 # KCSAN is made for clang.
 config_cc()     { case $1 in qemu-kcsan) echo clang-19 ;; *) echo gcc ;; esac }
 

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The guest's part of scripts/check-deb: the kernel that runs is the one of the package, and ioband acts, or, with
+# ioband=off, mainline's controllers have their files. The processor is emulated: what is asserted is bounds that hold
+# however slow it is, and order.
+# timeout: 900
+HERE=$(cd "$(dirname "$0")/../tools/testing/selftests/blkio" && pwd)
+# shellcheck source=../tools/testing/selftests/blkio/blkio_lib.sh
+. "$HERE/blkio_lib.sh"
+# shellcheck source=../tools/testing/selftests/blkio/blkio_tools.sh
+. "$HERE/blkio_tools.sh"
+# shellcheck source=../tools/testing/selftests/blkio/blkio_systemd.sh
+. "$HERE/blkio_systemd.sh"
+
+installed() { dpkg -S "/boot/vmlinuz-$(uname -r)" "/lib/modules/$(uname -r)/modules.dep"; }
+
+# limited: 60 I/Os of 64 KiB at 1 MB/s took no less than they must
+limited() {
+	service limited "IOReadBandwidthMax=$DEV 1M" -- -f "$DEV" -s 64k -n 60
+	in_range $(($(val limited end_ns) - $(val limited start_ns))) "$(paced 65536 60 1000000)" 60000000000
+}
+
+# free: the same without a limit is done in less than half of that
+free() {
+	service free -- -f "$DEV" -s 64k -n 60
+	in_range $(($(val free end_ns) - $(val free start_ns))) 0 $(($(paced 65536 60 1000000) / 2))
+}
+
+# in_order: of two services side by side the one with three times the weight did more
+in_order() {
+	END=--no-block
+	service light IOWeight=100 -- -f "$DEV" -s 4k -p rand -d 16 -t 8
+	service heavy IOWeight=300 -- -f "$DEV" -s 4k -p rand -d 16 -t 8 -S 2
+	END=--wait
+	sleep 12
+	echo "$(val light ios) and $(val heavy ios) I/Os"
+	(($(val light ios) > 0 && $(val heavy ios) > 2 * $(val light ios)))
+}
+
+mode=on points=8
+! grep -qw ioband=off /proc/cmdline || mode=off points=6
+plan $points
+the_cgroup v2
+check "the kernel that runs and its modules are of a package" installed
+check "systemd is the first process" equal "$(cat /proc/1/comm)" systemd
+check "its name says what it is" equal "$(uname -r | sed 's/.*-//')" ioband
+check "a module of the package is loaded" modprobe null_blk nr_devices=0
+if [ $mode = off ]; then
+	check "ioband=off: ioband has no file" test ! -e "$CG/io.ioband"
+	check "ioband=off: iocost has its files" ls "$CG/io.cost.qos" "$CG/io.cost.model"
+	exit
+fi
+check "ioband has its file" ls "$CG/io.ioband"
+null_dev slow completion_nsec=20000000 hw_queue_depth=8
+check "a limit of systemd's acts" limited
+check "without it it is faster" free
+check "the weights of systemd act: the heavier one has at least twice as much" in_order
