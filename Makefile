@@ -10,6 +10,12 @@ help:
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
+	@echo 'make vm              a virtual machine with a Debian root and systemd, to try things in (KVM if it is there)'
+	@echo 'make deb             Debian packages of the patched kernel, from the configuration of this machine, or CONFIG=FILE'
+	@echo 'make check-disk DISK=/dev/...  limits and weights on a disk of this machine, which must run ioband; only reads,'
+	@echo '                     unless ERASE=yes; prints a report (two minutes)'
+	@echo 'make check-deb       installs such packages in a Debian root, boots what they installed (half an hour)'
+	@echo 'make check-vm        drives make vm as its user would (ten minutes without KVM)'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make lab-long        the same with 20 seeds each, and its tables (20 minutes)'
@@ -57,6 +63,26 @@ shell:
 	@scripts/deps build test
 	@scripts/shell
 
+vm:
+	@scripts/deps build qemu
+	@scripts/vm
+
+deb:
+	@scripts/deps build deb
+	@scripts/deb '$(if $(filter file,$(origin CONFIG)),,$(CONFIG))'
+
+check-disk:
+	@scripts/deps build
+	@DISK='$(DISK)' ERASE='$(ERASE)' READ='$(READ)' EACH='$(or $(EACH),10)' scripts/check-disk
+
+check-deb:
+	@scripts/deps build test qemu deb
+	@scripts/check-deb
+
+check-vm:
+	@scripts/deps build qemu
+	@scripts/vm-check
+
 tree:
 	@test -n '$(DIR)' || { echo 'error: where to? make tree DIR=/path' >&2; exit 1; }
 	@scripts/deps build
@@ -89,4 +115,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check check-tools bench lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check check-deb check-disk check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean
