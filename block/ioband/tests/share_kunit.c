@@ -5,6 +5,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 
 #include "../depth_done.h"
 #include "../share.h"
