@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # ioband: hard, even caps on block I/O per cgroup, as a patch series for Linux. "make" explains the targets.
 CONFIG ?= uml-vt
+LONGTERM = $(patsubst patches/%/kernel.pin,%,$(wildcard patches/*/kernel.pin))
+ifdef BASE
+export BASE
+endif
 
 help:
 	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
@@ -17,6 +21,8 @@ help:
 	@echo 'make check-deb       installs such packages in a Debian root, boots what they installed (half an hour)'
 	@echo 'make check-vm        drives make vm as its user would (ten minutes without KVM)'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
+	@echo 'make check-longterm  the tests in virtual time on each of the longterm kernels $(LONGTERM), which BASE=6.12 chooses'
+	@echo '                     for demo, selftest, shell and tree as well (an hour)'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make lab-long        the same with 20 seeds each, and its tables (20 minutes)'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
@@ -36,6 +42,10 @@ demo:
 check:
 	@scripts/deps build
 	@scripts/check
+
+check-longterm:
+	@scripts/deps build test
+	@for base in $(LONGTERM); do scripts/check-longterm $$base || exit; done
 
 check-tools:
 	@scripts/deps build test
@@ -110,9 +120,10 @@ mutants:
 	@scripts/mutants $(T)
 
 clean:
-	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests build/mutants build/lab
+	rm -rf out build/obj-* build/linux build/tree* build/am build/commits* build/selftests build/mutants build/lab \
+		$(foreach base,$(LONGTERM),$(addprefix build/$(base)/,obj-* linux tree* am patches selftests))
 
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check check-deb check-disk check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean

@@ -23,6 +23,22 @@ die() {
 # The comment block at the head of the calling script is its help text.
 help() { sed -n '3,/^[^#]/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"; }
 
+# BASE=6.12 is the series on that longterm kernel (patches/longterm.rst), with build products and results of its own.
+# What all kernels share, such as the root of Debian for guests, is in $SHARED.
+SHARED=$BUILD
+. "$TOP/scripts/kernel.pin"
+if [ "${BASE:=${PIN_VERSION%.*}}" = "${PIN_VERSION%.*}" ]; then
+	LONGTERM=
+else
+	LONGTERM=$TOP/patches/$BASE
+	[ -f "$LONGTERM/kernel.pin" ] || die "the series is not carried to Linux $BASE" \
+		"BASE is one of ${PIN_VERSION%.*} $(cd "$TOP/patches" && echo */kernel.pin | sed 's,/kernel.pin,,g')"
+	. "$LONGTERM/kernel.pin"
+	BUILD=$BUILD/$BASE
+	OUT=$OUT/$BASE
+fi
+export BASE
+
 case "$TOP$BUILD$OUT" in
 *[[:space:]:]*) die "the kernel's make cannot work under a path with blanks or colons: $TOP" \
 	"move the project, or set IOBAND_BUILD and IOBAND_OUT" ;;
@@ -76,7 +92,7 @@ at_once() {
 
 # One kernel build at a time on this machine; the lock is held while COMMAND runs.
 with_build_lock() {
-	flock "${IOBAND_BUILD_LOCK:-$BUILD/.lock}" "$@"
+	flock "${IOBAND_BUILD_LOCK:-$SHARED/.lock}" "$@"
 }
 
 # Nobody changes the patched tree while it is built from.

@@ -170,17 +170,29 @@ def changed_file(path, old, new):
     return FileDiff(text.splitlines(keepends=True))
 
 
-def unapply(diff, content):
-    """What content was before diff; hunks are found by their lines, wherever they moved to."""
+def replace(diff, content, old, new, whose):
+    """content with each hunk's lines of the kinds OLD made those of the kinds NEW; found wherever they moved to.
+
+    WHOSE lines they are is for the error when they are not found."""
     lines = content.splitlines(keepends=True)
     for start, hunk in reversed(list(diff.hunks())):
         if NO_NEWLINE in hunk:
             raise PatchError(f'{diff.path}: a file without a newline at its end')
-        after = [line[1:] or '\n' for line in hunk if line[0] in ' +\n']
-        before = [line[1:] or '\n' for line in hunk if line[0] in ' -\n']
+        after = [line[1:] or '\n' for line in hunk if line[0] in old]
+        before = [line[1:] or '\n' for line in hunk if line[0] in new]
         places = [i for i in range(len(lines) - len(after) + 1) if lines[i:i + len(after)] == after]
         if not places:
-            raise PatchError(f'{diff.path}: the lines that a later patch makes of it are not in the source:\n' + ''.join(hunk))
+            raise PatchError(f'{diff.path}: the lines {whose} are not in the source:\n' + ''.join(hunk))
         at = min(places, key=lambda i: abs(i + 1 - start))
         lines[at:at + len(after)] = before
     return ''.join(lines)
+
+
+def unapply(diff, content):
+    """What content was before diff."""
+    return replace(diff, content, ' +\n', ' -\n', 'that a later patch makes of it')
+
+
+def apply(diff, content):
+    """What diff makes of content."""
+    return replace(diff, content, ' -\n', ' +\n', 'that a hunk changes')

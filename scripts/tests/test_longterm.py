@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/longterm.py on a toy series."""
+import os
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, SCRIPTS)
+import longterm     # noqa: E402
+import patchfile    # noqa: E402
+from patchfile import Patch     # noqa: E402
+
+NAME = '0001-block-add-a.patch'
+HEADER = 'From 0 Mon Sep 17 00:00:00 2001\nFrom: T <t@example.org>\nSubject: [PATCH] block: add a\n\nWhy.\n---\n'
+
+
+def hook(call, around):
+    """The FileDiff that calls something between two lines of block/core.c."""
+    return patchfile.changed_file('block/core.c', f'{around}1\n{around}2\n', f'{around}1\n{call}();\n{around}2\n')
+
+
+class Series:
+    """What longterm.Longterm uses of manifest.Series: one patch with one hook and one new file."""
+
+    adds = {NAME: ['block/ioband/a.c']}
+
+    def __init__(self, top, source='int a;\nint later;\nint b;\n', call='ioband_bio'):
+        self.top = top
+        self.text = HEADER + '\n' + str(hook(call, 'new')) + str(patchfile.new_file('block/ioband/a.c', source))
+
+    def parse(self, name):
+        """The patch."""
+        assert name == NAME
+        return Patch(self.text)
+
+
+class TestLongterm(unittest.TestCase):
+    """A base 6.1 that takes one hunk and one line of a source otherwise."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = folder.name
+        os.makedirs(self.top + '/patches/6.1')
+        self.write('kernel.pin', '')
+        self.theirs = Patch(HEADER + '\n' + str(hook('ioband_bio', 'old')) +
+                            str(patchfile.new_file('block/ioband/a.c', 'int a;\nint b;\n')))
+        self.write(NAME, longterm.differences(Series(self.top).parse(NAME), self.theirs, '6.1'))
+
+    def write(self, name, text):
+        """A file of patches/6.1."""
+        with open(f'{self.top}/patches/6.1/{name}', 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def base(self, **series):
+        """patches/6.1 with the series that the arguments make."""
+        return longterm.Longterm(Series(self.top, **series), '6.1')
+
+    def test_round_trip(self):
+        """What was taken from a tree makes the same patch again."""
+        self.assertEqual(longterm.bases(self.top), ['6.1'])
+        self.assertEqual(self.base().patches(), {NAME: str(self.theirs)})
+        self.assertEqual(self.base().faults(), [])
+
+    def test_source_goes_on(self):
+        """A change of the source elsewhere arrives on the base."""
+        text = self.base(source='int new;\nint a;\nint later;\nint b;\n').patches()[NAME]
+        self.assertIn('+int new;\n+int a;\n+int b;\n', text)
+
+    def test_same_hunks_are_not_kept(self):
+        """What is the same in both is not written down."""
+        self.assertEqual(longterm.differences(self.theirs, self.theirs, '6.1'), '')
+
+    def test_left_out(self):
+        """A diff without hunks leaves its file out."""
+        self.write(NAME, 'diff --git a/block/core.c b/block/core.c\n')
+        self.assertEqual([diff.path for diff in Patch(self.base().patches()[NAME]).diffs], ['block/ioband/a.c'])
+
+    def test_own_patch(self):
+        """A patch of the base's own comes first."""
+        self.write('0000-first.patch', str(self.theirs))
+        self.assertEqual(list(self.base().patches()), ['0000-first.patch', NAME])
+
+    def test_left_behind(self):
+        """A hook that the series has come to call otherwise, and a line that is gone, are faults."""
+        self.assertIn('ioband_bio, ioband_else', self.base(call='ioband_else').faults()[0])
+        self.assertIn('block/ioband/a.c', self.base(source='int z;\n').faults()[0])
+
+
+if __name__ == '__main__':
+    unittest.main()
