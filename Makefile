@@ -9,7 +9,7 @@ endif
 help:
 	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (10 minutes the first time on 2 cores, then a few)'
-	@echo 'make check           all tests; ends with "N passed, N failed" (about 35 minutes)'
+	@echo 'make check           all tests; ends with "N passed, N failed" (about an hour)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'

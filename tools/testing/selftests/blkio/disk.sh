@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # disk_check.sh, which runs on disks of real machines: what it refuses, that it runs through and only reads if it was not
 # told otherwise, that its report has all rows, and that limits and weights that do not act are failures.
-# configs: uml-vt
+# configs: uml-tools-long
 . "$(dirname "$0")/blkio_lib.sh"
 
 # on_disk VARIABLE=VALUE...: runs it; its status is in RC, what it says in out, its report in report
