@@ -229,11 +229,12 @@ void lab_engine_print(void)
 {
 	const struct ioband_sharer *sh = &dev->share;
 
-	fprintf(stderr, "depth=%u most=%u at_once=%.1f elastic=%.2f ahead=%u passed=%u "
-		"inflight=%u stuck=%u outstanding=%u active=%u%s%s",
-		sh->depth.depth, sh->depth.most, sh->depth.at_once / 1024.,
-		sh->depth.elastic / 1024., sh->ahead, ioband_passed_sum(dev), sh->infl, sh->stuck, sh->outstanding,
-		sh->nr_active, dev->solo ? " solo" : "", dev->open ? " open" : dev->leasing ? " leasing" : "");
+	fprintf(stderr, "depth=%u most=%u at_once=%.1f elastic=%.2f ahead=%u", sh->depth.depth,
+		sh->depth.most, sh->depth.at_once / 1024., sh->depth.elastic / 1024., sh->ahead);
+	fprintf(stderr, " passed=%u inflight=%u stuck=%u outstanding=%u active=%u%s%s",
+		ioband_passed_sum(dev), sh->infl, sh->stuck, sh->outstanding, sh->nr_active,
+		dev->solo ? " solo" : "",
+		dev->open ? " open" : dev->leasing ? " leasing" : "");
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		fprintf(stderr, " %.2f", sh->cost.believed[i] / 256e3);
 	fprintf(stderr, "\n");
