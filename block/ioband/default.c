@@ -37,18 +37,6 @@ bool ioband_is_default(char *buf, char **body)
 	return true;
 }
 
-/**
- * ioband_has_default - has a cgroup limits for all devices?
- * @b:		what is kept of the cgroup
- *
- * Return: true if it has any.
- */
-bool ioband_has_default(const struct ioband_blkcg *b)
-{
-	return b->limit[READ][IOBAND_BYTES] || b->limit[READ][IOBAND_IOS] ||
-	       b->limit[WRITE][IOBAND_BYTES] || b->limit[WRITE][IOBAND_IOS];
-}
-
 /* Rules for groups that may get one each. */
 struct ioband_spares {
 	struct ioband_rule	**rules;

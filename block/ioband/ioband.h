@@ -165,6 +165,13 @@ struct ioband_blkcg {
 /* cgroups that have such limits */
 extern atomic_t ioband_nr_defaults;
 
+/* Has a cgroup limits for all devices? */
+static inline bool ioband_has_default(const struct ioband_blkcg *b)
+{
+	return b->limit[READ][IOBAND_BYTES] || b->limit[READ][IOBAND_IOS] ||
+	       b->limit[WRITE][IOBAND_BYTES] || b->limit[WRITE][IOBAND_IOS];
+}
+
 /* per CPU and device: bios that passed the share gate without its lock */
 struct ioband_passed {
 	long			infl;	/* those that came here less those that ended here */
@@ -462,7 +469,6 @@ void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 
 /* default.c */
-bool ioband_has_default(const struct ioband_blkcg *b);
 bool ioband_is_default(char *buf, char **body);
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
 void ioband_drop_defaults(struct blkcg *blkcg);
