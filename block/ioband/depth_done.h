@@ -190,7 +190,7 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 		d->open_inflight = ios;
 		d->open_ratio = 1024;
 		/* on several disks half of them still meet each other */
-		ioband_depth_measure(d, IOBAND_DIP, ios / (d->chooses > 1 ? 8 : 2), now);
+		ioband_depth_measure(d, IOBAND_DIP, ios >> (d->chooses > 1 ? 3 : 1), now);
 	}
 }
 
