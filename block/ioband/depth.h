@@ -21,6 +21,9 @@
  *		long for another reason than their number, and more is better.
  *  DIP		Now and then, or when the number has changed much, a window with half of it
  *		shows again how long I/Os take on an idle device.
+ *		If fewer than that were in flight, it also shows why.  As many as before are there
+ *		still: there were no more.  Many more wait at once: their submitters had waited
+ *		below, for a tag of a disk that this one is made of, and it does no more than that.
  *
  * The number need not be exact.  If it is too low, only groups that lead others wait for it;
  * if it is too high by less than what waits, as many wait as have to.
@@ -81,6 +84,8 @@ struct ioband_depth {
 	u64			open_ratio;	/* ... and how long its I/Os took */
 	unsigned int		chooses;	/* see ioband_depth_init() */
 	unsigned int		pinned;		/* see ioband_depth_pin(); 0: it is not */
+	bool			few;		/* fewer were in flight before a dip than at_once */
+	bool			crowded;	/* ... and as soon as it held them, many more waited */
 	u64			at_dip;		/* at_once of the last dip */
 	u64			faster;		/* I/Os take less time since, 1 / 1024 */
 	u64			roomy;		/* evidence, 1 / 1024 of an error */

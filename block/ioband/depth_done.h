@@ -189,6 +189,8 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
 		d->open_inflight = ios;
 		d->open_ratio = 1024;
+		d->few = !full;
+		d->crowded = false;
 		/* on several disks half of them still meet each other */
 		ioband_depth_measure(d, IOBAND_DIP, ios >> (d->chooses > 1 ? 3 : 1), now);
 	}
@@ -207,6 +209,8 @@ static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioba
 		ioband_window_idle(&d->window, s->ratio);
 	else
 		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
+	if (d->crowded)
+		at_once = min(at_once, ioband_depth_little(d));
 	ioband_depth_settle(d, at_once, now);
 }
 
@@ -229,6 +233,15 @@ static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
 	return true;
 }
 
+/*
+ * A dip begins, half of those in flight have completed.  Meanwhile as many may have come as would
+ * have without it, and that is as many again at most.
+ */
+static inline void ioband_depth_dips(struct ioband_depth *d, const struct ioband_io *io)
+{
+	d->crowded |= d->few && io->outstanding > 2 * (d->open_inflight >> 10);
+}
+
 /**
  * ioband_depth_done - an I/O has completed
  * @d:		the device's depth
@@ -239,10 +252,14 @@ static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
  */
 static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband_io *io, s64 now)
 {
+	bool begun = d->window.begun;
 	struct ioband_sample s;
 
-	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s))
+	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s)) {
+		if (!begun && d->window.begun && d->phase == IOBAND_DIP)
+			ioband_depth_dips(d, io);
 		return !d->window.begun && ioband_depth_give_up(d, now);
+	}
 	if (s.inflight > d->ceiling * 1280ULL) {
 		ioband_depth_give_up(d, now);
 		ioband_window_start(&d->window);

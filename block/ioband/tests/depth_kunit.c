@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What depth.h promises: a depth that is found on model devices, and that follows them.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#include "../depth_done.h"
+
+#define SEC	((s64)NSEC_PER_SEC)
+#define US	((s64)NSEC_PER_USEC)
+
+/* A device of @servers that each take @ns, with @outstanding I/Os that want to go. */
+struct model {
+	unsigned int servers;
+	s64 ns;
+	unsigned int jitter;	/* percent of ns, either way */
+	unsigned int outstanding;
+	bool even;		/* no group lags behind another one */
+	unsigned int tags;	/* so many in flight: then submitters wait, unseen; 0: any */
+};
+
+/* Run it for so many completions, while a group lags behind. */
+static void use(const struct model *m, struct ioband_depth *d, unsigned int completions, s64 *now)
+{
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 1);
+	while (completions--) {
+		unsigned int room = min(d->depth, d->ceiling);
+		unsigned int inflight = min3(room, m->outstanding, m->tags ?: UINT_MAX);
+		bool unseen = m->tags && m->tags < room;
+		s64 ns = div_s64(m->ns * max(inflight, m->servers), m->servers);
+		struct ioband_io io = {
+			.class = 3,
+			.inflight = inflight,
+			.outstanding = unseen ? inflight : m->outstanding,
+		};
+
+		*now += max(div_s64(ns, inflight), 1);
+		ioband_window_time(&d->window, inflight, *now);
+		if (m->jitter)
+			ns += div_s64(ns * ((s64)(prandom_u32_state(&rnd) % (2 * m->jitter)) -
+					    m->jitter), 100);
+		io.given_ns = *now - ns;
+		d->window.led += !m->even;
+		d->window.held += !unseen && inflight < m->outstanding;
+		ioband_depth_done(d, &io, *now);
+	}
+}
+
+/* The number that it does at once is found, and soon. */
+static void depth_settles(struct kunit *test)
+{
+	static const struct {
+		struct model m;
+		unsigned int ios;
+	} table[] = {
+		{ { 1, 6600 * US, 0, 32 }, 500 },
+		{ { 1, 40 * US, 0, 2 }, 500 },
+		{ { 2, 100 * US, 0, 64 }, 1000 },
+		{ { 64, 100 * US, 0, 128 }, 3000 },
+		{ { 64, 100 * US, 30, 4096 }, 50000 },
+		{ { 256, 10 * US, 0, 1024 }, 20000 },
+		{ { 4096, 10000 * US, 0, 8192 }, 200000 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		unsigned int servers = table[i].m.servers;
+		struct ioband_depth d;
+		s64 now = SEC;
+
+		ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+		use(&table[i].m, &d, table[i].ios, &now);
+		KUNIT_EXPECT_TRUE_MSG(test, ioband_depth_is_settled(&d), "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, 100 * d.at_once, ((u64)servers << 10) * 97, "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, 100 * d.at_once, ((u64)servers << 10) * 105, "row %d", i);
+		KUNIT_EXPECT_GE_MSG(test, d.most, servers, "row %d", i);
+	}
+}
+
+/*
+ * After a hang I/Os seem to take longer on an idle device than they do, and all that there is seems
+ * to be done at once.  That is found out although nobody waits for anybody.
+ */
+static void depth_after_a_hang(struct kunit *test)
+{
+	struct model m = { 32, 2000 * US, 0, 128 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	use(&m, &d, 20000, &now);
+	KUNIT_EXPECT_LE(test, d.depth, 36U);
+	ioband_window_idle(&d.window, 4 << 10);
+	ioband_depth_settle(&d, 142 << 10, now);
+	KUNIT_EXPECT_GE(test, d.depth, 128U);
+	m.even = true;
+	use(&m, &d, 16 * 5000, &now);
+	KUNIT_EXPECT_GE(test, d.depth, 31U);
+	KUNIT_EXPECT_LE(test, d.depth, 36U);
+}
+
+/*
+ * Submitters wait below, for tags of a disk that this one is made of: no more are in flight than
+ * there are tags, none is held, and none takes longer.  Fewer are let go for a while, and all that
+ * come then are seen.  If as few come all the same, the device may do more.
+ */
+static void depth_of_those_unseen(struct kunit *test)
+{
+	struct model m = { 34, 1000 * US, 0, 128, .even = true, .tags = 34 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	use(&m, &d, 20000, &now);
+	ioband_depth_settle(&d, 110 << 10, now);
+	use(&m, &d, 34 * 4000, &now);
+	KUNIT_EXPECT_GE(test, d.depth, 33U);
+	KUNIT_EXPECT_LE(test, d.depth, 38U);
+
+	m.outstanding = 34;
+	ioband_depth_settle(&d, 110 << 10, now);
+	use(&m, &d, 34 * 4000, &now);
+	KUNIT_EXPECT_GE(test, d.depth, 110U);
+}
+
+/* A device that does more or fewer at once, or is slower or faster, is followed. */
+static void depth_follows(struct kunit *test)
+{
+	struct model m = { 16, 100 * US, 5, 512 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	use(&m, &d, 50000, &now);
+	for (int i = 0; i < 4; i++) {
+		m.servers = i % 2 ? 16 : 64;
+		m.ns = i / 2 ? 1000 * US : 100 * US;
+		use(&m, &d, 300000, &now);
+		KUNIT_EXPECT_GE_MSG(test, d.depth, m.servers * 9 / 10, "change %d", i);
+		KUNIT_EXPECT_LE_MSG(test, d.depth, m.servers * 12 / 10 + 1, "change %d", i);
+	}
+}
+
+/* A window in which I/Os take twice as long as on an idle device, whatever their number. */
+static void see_window(struct ioband_depth *d, u64 inflight, u64 work)
+{
+	struct ioband_sample s = {
+		.inflight = inflight << 10, .work = work, .ratio = 2 << 10, .err = 20,
+		.held = true, .led = true,
+	};
+
+	ioband_depth_track(d, &s);
+}
+
+/* I/Os that take long for another reason than their number are not made fewer if less is done. */
+static void depth_by_work(struct kunit *test)
+{
+	static const struct {
+		u64 work;		/* with ten in flight, while 800 is done with eight */
+		unsigned int chooses;
+		bool late;
+		bool deeper;
+	} table[] = {
+		{ 1000, 1, false, true },
+		{ 960, 1, false, true },
+		{ 880, 1, false, false },
+		{ 800, 1, false, false },
+		/* a disk that turns does more with each, and others wait longer for that */
+		{ 1000, 32, false, false },
+		/* it is by the CPUs that more is done */
+		{ 1000, 1, true, false },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		struct ioband_depth d;
+		bool deeper = false;
+
+		ioband_depth_init(&d, IOBAND_DEPTH_MAX, table[i].chooses);
+		d.late = table[i].late;
+		for (int round = 0; round < 64; round++) {
+			ioband_depth_settle(&d, 8 << 10, SEC);
+			see_window(&d, 8, 800);
+			d.turn = 8;	/* a few more are let go */
+			see_window(&d, 10, table[i].work);
+			deeper |= d.at_once == 10 << 10;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, deeper, table[i].deeper, "row %d", i);
+	}
+}
+
+/* A window of which little is sure counts all the same, if it is off by far. */
+static void depth_far_off(struct kunit *test)
+{
+	struct ioband_sample s = {
+		.inflight = 4 << 10, .ratio = 3 << 10, .err = 108, .held = true, .led = true,
+	};
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_settle(&d, 4 << 10, SEC);
+	ioband_depth_track(&d, &s);
+	KUNIT_EXPECT_LT(test, d.at_once, 3950ULL);
+	/* by a few errors it may be chance */
+	ioband_depth_settle(&d, 4 << 10, SEC);
+	s.ratio = 1400;
+	ioband_depth_track(&d, &s);
+	KUNIT_EXPECT_GT(test, d.at_once, 4060ULL);
+}
+
+/* Of several disks that turn some would be idle with one I/O for each. */
+static void depth_of_disks(struct kunit *test)
+{
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 32);
+	ioband_depth_settle(&d, 8 << 10, SEC);
+	KUNIT_EXPECT_GE(test, d.depth, 16U);
+	KUNIT_EXPECT_LE(test, d.depth, 17U);
+	ioband_depth_settle(&d, 1 << 10, SEC);
+	KUNIT_EXPECT_LE(test, d.depth, 2U);
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_settle(&d, 8 << 10, SEC);
+	KUNIT_EXPECT_LE(test, d.depth, 9U);
+}
+
+/* Nothing is held between two bursts: a measurement goes on.  If that lasts it does not. */
+static void depth_between_bursts(struct kunit *test)
+{
+	struct ioband_sample s = { .inflight = 4 << 10, .ratio = 1024, .err = 10, .led = true };
+	struct ioband_depth d;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_opened(&d, &s, SEC);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_PROBE);
+	s.led = false;
+	ioband_depth_probed(&d, &s, SEC + NSEC_PER_SEC / 2);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_PROBE);
+	ioband_depth_probed(&d, &s, SEC + SEC);
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_OPEN);
+	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
+}
+
+/* Nobody lags behind and little is in flight: all may go. */
+static void depth_needs_a_reason(struct kunit *test)
+{
+	struct ioband_io io = { .class = 3, .inflight = 4 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	for (int i = 0; i < 10000; i++) {
+		now += 25 * US;
+		ioband_window_time(&d.window, 4, now);
+		io.given_ns = now - 100 * US;
+		ioband_depth_done(&d, &io, now);
+	}
+	KUNIT_EXPECT_EQ(test, d.phase, IOBAND_OPEN);
+	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
+}
+
+/* Whatever the clock says, the depths stay in range. */
+static void depth_extremes(struct kunit *test)
+{
+	struct ioband_depth d;
+	struct rnd_state rnd;
+	s64 now = 0;
+
+	prandom_seed_state(&rnd, 2);
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	for (int i = 0; i < 200000; i++) {
+		struct ioband_io io = {
+			.class = prandom_u32_state(&rnd) % (2 * IOBAND_WINDOW_SIZES),
+			.inflight = prandom_u32_state(&rnd) % (1 << i % 20) + 1,
+		};
+
+		now += prandom_u32_state(&rnd) % 3 ? 0 : (s64)prandom_u32_state(&rnd) << 8;
+		ioband_window_time(&d.window, io.inflight, now);
+		io.given_ns = now - prandom_u32_state(&rnd);
+		d.window.held += i % 2;
+		d.window.led += i % 3;
+		ioband_depth_done(&d, &io, now);
+		if (!d.depth || !d.most || !d.ceiling || d.depth > IOBAND_DEPTH_MAX) {
+			KUNIT_FAIL(test, "depth %u after %d", d.depth, i);
+			return;
+		}
+	}
+}
+
+/* What completes meanwhile, and never more than three times the depth. */
+static void depth_ahead(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, ioband_ahead(63 * US, 500 * US, 16), 2U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 563 * US, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(600 * US, 100 * US, 16), 48U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(US, 0, 16), 0U);
+	KUNIT_EXPECT_EQ(test, ioband_ahead(S64_MAX, S64_MAX / 4, 1024), 3072U);
+}
+
+static struct kunit_case depth_cases[] = {
+	KUNIT_CASE(depth_settles),
+	KUNIT_CASE(depth_of_those_unseen),
+	KUNIT_CASE(depth_follows),
+	KUNIT_CASE(depth_after_a_hang),
+	KUNIT_CASE(depth_by_work),
+	KUNIT_CASE(depth_far_off),
+	KUNIT_CASE(depth_of_disks),
+	KUNIT_CASE(depth_between_bursts),
+	KUNIT_CASE(depth_needs_a_reason),
+	KUNIT_CASE(depth_extremes),
+	KUNIT_CASE(depth_ahead),
+	{ }
+};
+
+static struct kunit_suite depth_suite = {
+	.name = "ioband_depth",
+	.test_cases = depth_cases,
+};
+
+kunit_test_suite(depth_suite);
+
+MODULE_DESCRIPTION("KUnit tests of how ioband finds the depth of a device");
+MODULE_LICENSE("GPL");
