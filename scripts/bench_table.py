@@ -91,7 +91,7 @@ def show(table, left, markdown):
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", action="store_true", help="markdown, as in README and cover letter")
+    parser.add_argument("--markdown", action="store_true", help="markdown, as in docs/results.md and the cover letter")
     parser.add_argument("--brief", action="store_true", help="per scenario and metric only the worst case")
     parser.add_argument("--scenario", action="append", help="only this one (may be repeated)")
     parser.add_argument("results")

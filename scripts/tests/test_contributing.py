@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""CONTRIBUTING.md says where things are: what it names is there, and it names every source file of the controller."""
+import fnmatch
+import os
+import re
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# where names without a folder are looked for
+FOLDERS = ("", "block/ioband", "kernel/cgroup", "tools/cgroup", "tools/testing/selftests/blkio")
+
+
+def named():
+    """The files and folders that the tables of "Where things are" name, as they stand there."""
+    with open(os.path.join(TOP, "CONTRIBUTING.md"), encoding="utf-8") as file:
+        part = file.read().split("## Where things are")[1].split("\n## ")[0]
+    return [name for line in part.splitlines() if line.startswith("|")
+            for name in re.findall(r"`([\w./*-]+)`", line) if "." in name or "/" in name]
+
+
+def places(name):
+    """Paths in the repository that a name means."""
+    found = []
+    for folder in FOLDERS:
+        directory, pattern = os.path.split(os.path.join(TOP, folder, name).rstrip("/"))
+        if os.path.isdir(directory):
+            found += [os.path.relpath(os.path.join(directory, file), TOP)
+                      for file in fnmatch.filter(os.listdir(directory), pattern)]
+    return found
+
+
+class TestContributing(unittest.TestCase):
+    def test_names_exist(self):
+        """Each file and folder that is named exists."""
+        known = {"io.stat", "io.ioband", "block/ioband/Kconfig"}    # control files, and a file of the kernel
+        self.assertEqual([name for name in named() if name not in known and not places(name)], [])
+
+    def test_sources_are_named(self):
+        """Each source file in block/ioband and kernel/cgroup is named."""
+        known = {path for name in named() for path in places(name)}
+        files = [os.path.join(folder, file) for folder in ("block/ioband", "kernel/cgroup")
+                 for file in os.listdir(os.path.join(TOP, folder)) if file.endswith((".c", ".h"))]
+        self.assertEqual([path for path in sorted(files) if path not in known], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
