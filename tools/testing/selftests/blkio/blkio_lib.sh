@@ -43,6 +43,15 @@ skip_all() {
 tap() { tap_nr=$((tap_nr + 1)); echo "$1 $tap_nr - $2"; }
 skip() { tap ok "$1 # SKIP $2"; }
 
+# A test for no other kernel than user-mode Linux in virtual time measures what real time would blur.
+# blkio_selftests=real-time on the kernel's command line is for a test of this.
+exact_times() {
+	case " $(sed -n 's/^# configs: //p' "$0") " in *" uml-debug "*|*" qemu "*|*" uml-base "*|"  ") return ;; esac
+	grep -q 'time-travel' /proc/cmdline && ! grep -q 'blkio_selftests=real-time' /proc/cmdline ||
+		skip_all "measures exact times: for user-mode Linux in virtual time"
+}
+exact_times
+
 # check DESCRIPTION COMMAND...: passes if COMMAND does; shows what it prints
 check() {
 	local desc=$1 result=ok line n=0

@@ -69,8 +69,7 @@ quick_sync() {
 
 # none_left: no page is counted any more
 none_left() {
-	cat /sys/kernel/debug/dirty_owner
-	! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner
+	cat /sys/kernel/debug/dirty_owner && ! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner
 }
 
 # make_fs FS DEVICE MKFS_ARGUMENT...: mounted with OPTIONS

@@ -33,5 +33,5 @@ scenario "v1, schedulers and frozen queues" "$WHERE" "rules a b" "elevator" "que
 scenario "v1, groups and tasks" "$WHERE" "rules $ALL" "groups a/" "migrate $ALL" "cpus" "elevator"
 umount_cgroup
 
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

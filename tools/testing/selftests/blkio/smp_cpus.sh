@@ -81,5 +81,5 @@ check "a spinning realtime task holds up nobody else" spun
 check "work stays off a CPU that is to have none" kept_off
 null_end smpcpu
 umount_cgroup
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

@@ -166,5 +166,5 @@ dm_tests
 loop_tests
 zoned_tests
 umount_cgroup
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

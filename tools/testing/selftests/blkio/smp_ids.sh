@@ -82,5 +82,5 @@ exec 9<"$DEV"
 all_of "blkio" blkio
 all_of "blkio and memory" blkio,memory
 exec 9<&-
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

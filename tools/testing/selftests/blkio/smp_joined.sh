@@ -34,5 +34,5 @@ scenario "weights, merges" "b c" "change_weight $ALL" "buffered a 40" "buffered 
 scenario "schedulers, limits" "b c" "change_weight $ALL" "buffered a 40" "buffered b 52" "elevator" "rules $ALL"
 umount_cgroup
 check "what was written is what is read" test ! -e "$TMP/bad"
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

@@ -35,5 +35,5 @@ leased "v2, weights" "$WHERE" "lease" "change_weight $ALL" "look $ALL"
 leased "v2, groups and tasks" "$WHERE" "lease" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus"
 leased "v2, limits, schedulers" "$WHERE" "lease" "change_weight $ALL" "rules $ALL" "elevator"
 umount_cgroup
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

@@ -146,6 +146,8 @@ written() {
 # held DISK [GROUP]: bios that wait on the disk, in all groups or one
 held() {
 	local file=/sys/kernel/debug/block/$1/ioband/groups cg=
+	[ -e "/sys/block/$1" ] || { echo "no disk $1"; return; }
+	# there is one as soon as ioband has to do with the disk
 	[ -r "$file" ] || { echo 0; return; }
 	[ $# -lt 2 ] || cg=$(cgid "$2")
 	awk -v cg="$cg" '!cg || $1 == "cg=" cg {
@@ -193,7 +195,6 @@ leaks_begin() { [ ! -e $KMEMLEAK ] || echo clear >$KMEMLEAK; }
 # leaks_none: kmemleak finds nothing; it reports nothing younger than 5 s. What
 # was lost while booting (pid 0) is not ours.
 leaks_none() {
-	[ -e $KMEMLEAK ] || { echo "this kernel has no kmemleak"; return 0; }
 	echo scan >$KMEMLEAK
 	sleep 6
 	echo scan >$KMEMLEAK
@@ -201,10 +202,22 @@ leaks_none() {
 	[ ! -s "$TMP/leaks" ] || { head -n 60 "$TMP/leaks"; return 1; }
 }
 
+# nothing_leaked: the point of a test that says so, where the kernel can tell
+nothing_leaked() {
+	if [ -e $KMEMLEAK ]; then
+		check "nothing leaked" leaks_none
+	else
+		skip "nothing leaked" "this kernel has no kmemleak"
+	fi
+}
+
 # no_splat: nothing bad in the kernel's log since the test began; the harness
 # looks at all of the log, with a longer list.
 no_splat() {
-	! dmesg | sed "1,/${0##*/} $$ begins/d" |
+	local begin="${0##*/} $$ begins"
+	dmesg >"$TMP/dmesg" || return
+	grep -q -F "$begin" "$TMP/dmesg" || { echo "the kernel's log does not go back to where the test began"; return 1; }
+	! sed "1,/$begin/d" "$TMP/dmesg" |
 		awk -f "$HERE/splats.awk" |
 		grep -a -E -m 20 "$SPLAT"
 }

@@ -100,5 +100,5 @@ cap a "$DEV" wbps=1000
 cap b "$DEV" wiops=1
 check "all paths go: all ends" all_go
 umount_cgroup
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

@@ -150,5 +150,5 @@ scenario "v1, weights" "$WHERE" "change_weight $ALL" "look $ALL"
 scenario "v1, weights, groups and tasks" "$WHERE" "change_weight $ALL" "rules a b" "groups a/" "migrate $ALL" "cpus" "elevator"
 umount_cgroup
 
-check "nothing leaked" leaks_none
+nothing_leaked
 check "the kernel kept quiet" no_splat

@@ -61,7 +61,7 @@ fi
 if [ -n "$lingers" ]; then
 	trap - EXIT
 else
-	check "nothing leaked" leaks_none
+	nothing_leaked
 fi
 check "the kernel kept quiet" no_splat
 plan "$tap_nr"
