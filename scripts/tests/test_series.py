@@ -2,7 +2,6 @@
 """scripts/series on a toy kernel and a toy repository."""
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 

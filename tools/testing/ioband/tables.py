@@ -162,7 +162,7 @@ YARDSTICKS = [
     ("isol-bench, 2025", "1. overhead: of one group, 64 CPUs", "least with io.cost",
      [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=1024 think_us=1\nmeasure .2 .25\n"] * 2, None),
     ("isol-bench, 2025", "2. fair with 4 KiB beside 64 KiB: the share of device time of equals", "io.cost, most of the time",
-     [f"device servers servers=8 read_us=20 ns_per_byte=1\ngroup A 100\ngroup B 100\nload A depth=64\n"
+     ["device servers servers=8 read_us=20 ns_per_byte=1\ngroup A 100\ngroup B 100\nload A depth=64\n"
       "load B depth=64 bytes=65536\nmeasure 3 6\n"],
      lambda runs: "{:.1%}".format(runs[0][0]["A"]["iops"] * 24.1 /
                                   (runs[0][0]["A"]["iops"] * 24.1 + runs[0][0]["B"]["iops"] * 85.5))),
