@@ -26,7 +26,7 @@ limits() {
 		check "the limits of its own group" says "on('/a/b', '$1')['tightest'] == {'rbps': ['/a/b', $((2 * MiB))],
 			'wbps': ['/a/b', $((8 * MiB))], 'riops': ['/a/b', 5000]}"
 		check "what binds" says "on('/a/b', '$1')['binds'] == [{'key': 'rbps', 'cgroup': '/a/b', 'value': $((2 * MiB)), 'by': 'rate'}]
-			and said('limits of groups above do not bind here (/a has some)')"
+			and said('limits of groups above do not apply to this group (/a has limits)')"
 		check "what to type" says "d['type'] == [f'echo \"{number} $((4 * MiB))\" > $CG/a/b/blkio.throttle.read_bps_device']"
 	fi
 	check "the rate" says "abs(on('/a/b', '$1')['row']['rbps'] - on('/a/b', '$1')['binds'][0]['value']) < 70000"
@@ -61,7 +61,7 @@ nothing() {
 	check "no limit: it can be typed" typed 2
 	explain free "$DEV"
 	check "then it has one, which does not bind" says "on('/free', '$1')['tightest'] == {'wbps': ['/free', 10485760]} and
-		on('/free', '$1')['binds'] == [] and d['type'] == [] and said('no limit binds now')"
+		on('/free', '$1')['binds'] == [] and d['type'] == [] and said('no limit makes I/O wait now')"
 	cap free "$DEV" wbps=max
 	explain $$ "$DEV"
 	if [ "$CGV" = v2 ]; then
@@ -82,9 +82,9 @@ shares() {
 	sleep 2
 	explain free
 	check "a share: it waits" says "said('it waits for its share') and on('/free', '$1')['row']['weight'] == 250"
-	check "a share: what it is" says "said('weight 250 asks for 25.0%') and abs(on('/free', '$1')['row']['got_ppm'] - 250000) < 20000"
+	check "a share: what it is" says "said('weight 250 is a share of 25.0%') and abs(on('/free', '$1')['row']['got_ppm'] - 250000) < 20000"
 	check "a share: what to type" says "d['type'] == [f'echo \"{number} 500\" > $CG/free/$([ "$CGV" = v2 ] && echo io.weight || echo blkio.weight_device)']"
-	check "a share: the depth that is given" says "said('its queue depth is given, 8')"
+	check "a share: the depth that is given" says "said('its queue depth is set to 8')"
 	explain "$1"
 	check "a disk: both groups" says "sorted(one['cgroup'] for one in d['disks']) == ['/free', '/heavy']"
 	device weights=off depth=auto
@@ -122,7 +122,7 @@ both() {
 	shares "$name"
 	null_dev "unused$CGV"
 	cap free "$DEV" wbps=$MiB
-	check "--check: a limit on a disk that nobody uses" seeded "unused$CGV" "/free has wbps=$MiB on unused$CGV: nobody uses this disk"
+	check "--check: a limit on a disk that is not in use" seeded "unused$CGV" "/free has wbps=$MiB on unused$CGV: this disk is not in use"
 	check "--check: the report has it" says "any('/free unused$CGV' in line for line in d['report']['limits and weights'])"
 	explain text -i 0 --check || true
 	check "--check: text" equal "$(grep -c '^== wrong$' "$TMP/text")" 1

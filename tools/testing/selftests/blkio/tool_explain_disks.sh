@@ -25,7 +25,7 @@ stack() {
 	addpart "$DEV" 1 2048 122880
 	undo+=("delpart $disk 1")
 	check "a partition: its disk" explained "${DEV}1" "below0['kind'] == 'partition' and not below0['bears'] and
-		said('path1 is a partition, where the kernel takes no limit (ENODEV): limits belong on path (') and
+		said('path1 is a partition, which can have no limit (ENODEV): limits belong on path (') and
 		d['type'][-1].startswith(f'echo \"{number} rbps=')"
 	check "a partition: --check" refused_limit "${DEV}1" "is a partition and takes no limit: use path ("
 	check "a partition: the kernel refuses it" refuses "$(cat /sys/class/block/path1/dev)"
@@ -43,7 +43,7 @@ stack() {
 		d['targets'][1]['place']['mount']['kind'] == 'ext4'"
 	check "a file on dm on a partition: limits on both" says "[(one['disk'], one['tightest']['rbps'][1]) for one in d['disks']] ==
 		[(below0['name'], $((2 * MiB))), ('path', $MiB)]"
-	check "a file on dm on a partition: where limits belong" says "said('limits belong on dm-') and said('one on path below holds as well')"
+	check "a file on dm on a partition: where limits belong" says "said('limits belong on dm-') and said('limits on path below apply, too')"
 	truncate -s 16M "$MNT/ext4/image"
 	DEV=$(losetup --find --show "$MNT/ext4/image")
 	undo+=("losetup -d $DEV")
@@ -59,7 +59,7 @@ crypted() {
 	dmsetup --noudevsync --noudevrules create crypted --uuid CRYPT-TEST --table "0 2048 linear $DEV 0"
 	undo+=("dmsetup --noudevsync --noudevrules remove --retry crypted")
 	DEV=/dev/dm-$(dmsetup info -c --noheadings -o minor crypted)
-	check "dm-crypt: limits below do not hold" explained "$DEV" "said('limits on secret do not hold it') and said('limits belong on dm-')"
+	check "dm-crypt: limits below do not hold" explained "$DEV" "said('limits on secret do not apply') and said('limits belong on dm-')"
 	check "dm-crypt: --check" refused_limit secret "above it writes there in the name of the root group"
 	cap g /dev/secret rbps=max
 }
@@ -82,7 +82,7 @@ others() {
 	null_dev more memory_backed=1 size=256
 	on_fs btrfs "$DEV"
 	check "btrfs: its disk" explained "$MNT/btrfs" "[one['name'] for one in d['targets'][0]['place']['nodes']] == ['more'] and
-		said('btrfs: a limit on each of its disks holds')"
+		said('btrfs: limits apply on each of its disks')"
 	check "tmpfs" no_disk "$TMP" "tmpfs: its data is in memory"
 	check "proc" no_disk /proc/self/status "proc: it has no disk"
 	check "hostfs" no_disk / "hostfs: its data goes to a server or the host"
@@ -110,7 +110,7 @@ nothing() {
 	check "no such disk number" refused_with 2 "there is no disk 77:77" 77:77
 	check "no such name" refused_with 2 "nosuch: there is no such disk, process, cgroup or path" nosuch
 	check "an empty word" refused_with 2 "an empty word" ""
-	check "no word" refused_with 2 "what about?"
+	check "no word" refused_with 2 "name a disk, process, cgroup or path"
 	check "a loop of links" refused_with 2 "Too many levels of symbolic links" "$TMP/round"
 	check "a path below a file" refused_with 2 "Not a directory" /proc/self/status/x
 }

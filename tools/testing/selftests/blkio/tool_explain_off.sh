@@ -24,7 +24,7 @@ both() {
 	sleep 1
 	explain g
 	check "ioband is off" says "d['ioband'] == {'mode': 'off', 'why': 'kernel argument ioband=off'} and
-		said('limits are those of blk-throttle') and 'ioband=on' in d['type'][0]"
+		said('blk-throttle has the limits') and 'ioband=on' in d['type'][0]"
 	check "what binds" says "on('/g', 'off')['tightest'] == {'rbps': ['/g', $MiB]} and on('/g', 'off')['binds'][0]['cgroup'] == '/g'"
 	check "--check: limits" wrong 2 "there are limits (/g), and ioband is off"
 	end_loads
@@ -47,4 +47,4 @@ on_each both v1 v2
 status=0
 explain -i 0 "$DEV" || status=$?
 check "no hierarchy: a disk" says "$status == 0 and d['hierarchy'] is None and d['type'][0] == 'mount -t cgroup2 none /sys/fs/cgroup'"
-check "no hierarchy: --check" wrong 2 "no hierarchy of cgroups is mounted that has the block controller"
+check "no hierarchy: --check" wrong 2 "no mounted cgroup hierarchy has the block controller"
