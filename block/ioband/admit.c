@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a bio meets its caps.
+ * Admission: where a bio meets the limits of its group.
  *
- * The fast path takes what the bio costs at each gate from the reserve that this CPU
- * has of that gate: no lock, and no line that all CPUs write.  When a reserve runs
- * out it is refilled by cmpxchg on the gate's TAT, see reserve.c.  Only when there is
- * not enough there either, or others wait, decide.c decides under dev->lock.
+ * The fast path takes the cost of the bio at each gate from the reserve that this CPU has
+ * of that gate: it takes no lock, and writes no cache line that all CPUs write.  A reserve
+ * that runs out is refilled by cmpxchg on the gate's TAT, see reserve.c.  If the TAT does
+ * not allow that either, or other bios wait at a gate, decide.c decides under dev->lock.
  */
 #include <linux/compiler_attributes.h>
 #include <linux/ktime.h>
@@ -14,12 +14,12 @@
 
 #include "ioband.h"
 
-/* Gates that the lockless path takes; who passes more takes the lock. */
+/* The most gates on the lockless path; a bio that has more takes the lock. */
 #define IOBAND_FAST_DEPTH	8
 
 /*
- * Take from the reserves at all gates or at none.  The rules seen are kept for
- * the way back: a gate may come or go, or change its rule, meanwhile.
+ * Pay at all gates, without the lock, or at none.  The rules that were charged are kept for
+ * the undo path, since a gate may come or go, or change its rule, meanwhile.
  */
 static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 {
@@ -29,10 +29,10 @@ static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 	for (; gate; gate = READ_ONCE(gate->up)) {
 		struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
 
-		/* a rule that is being taken away binds nobody any more */
+		/* a limit that is being removed applies no more */
 		if (!rule)
 			continue;
-		/* where others wait, line up with them */
+		/* if other bios wait at the gate, this one has to wait behind them */
 		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH ||
 		    !ioband_reserve_pay(rule, bytes))
 			goto undo;
@@ -46,8 +46,8 @@ undo:
 }
 
 /*
- * v1 counts here what v2 counts in blk_cgroup_bio_start(): each piece of a bio, and
- * the bytes of the first, which is all of them.
+ * Statistics of v1, which v2 takes in blk_cgroup_bio_start(): the number of pieces of a bio,
+ * and the bytes of the first piece, which is as long as the whole bio.
  */
 static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 					   const struct bio *bio, u32 bytes)
@@ -55,7 +55,7 @@ static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 	struct ioband_stat *stat = this_cpu_ptr(stats);
 	unsigned int kind = ioband_stat_kind(bio->bi_opf);
 
-	/* pays for a sector, and yet is as long as it is */
+	/* a discard is charged for less than its length; its length is what counts here */
 	if (unlikely(bio_op(bio) == REQ_OP_DISCARD) && bytes)
 		bytes = bio->bi_iter.bi_size;
 	u64_stats_update_begin(&stat->sync);
@@ -64,7 +64,7 @@ static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 	u64_stats_update_end(&stat->sync);
 }
 
-/* Out of line, to save the registers for nobody. */
+/* Out of line, so that the callers need not save registers. */
 void ioband_trace_admit(struct bio *bio, bool debt)
 {
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
@@ -72,7 +72,7 @@ void ioband_trace_admit(struct bio *bio, bool debt)
 
 static noinline void ioband_trace_passed(struct bio *bio)
 {
-	/* in this order: the flag says that it is the rest of a split */
+	/* trace first: the flag marks the bytes as charged, and the trace would show none */
 	ioband_trace_admit(bio, false);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 }
@@ -87,7 +87,7 @@ static __always_inline void ioband_passed(struct bio *bio)
 		ioband_asked_above(bio);
 }
 
-/* Whatever is not the common case.  Returns true if @bio is kept. */
+/* Slow path of ioband_cap().  Returns true if @bio is held. */
 static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 {
 	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
@@ -107,13 +107,13 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 			return false;
 		}
 	}
-	/* what waits here keeps no place in the device, nor in one above */
+	/* a bio that waits for its limits gives back its place in the device, or in one above */
 	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio))
 		ioband_share_return(bio);
 	return ioband_judge(bio, false);
 }
 
-/* The upper of two gates has not enough in reserve: undo what was paid at the lower. */
+/* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
 static noinline bool ioband_admit_undo(struct ioband_grp *grp, struct bio *bio,
 				       struct ioband_rule *paid)
 {
@@ -122,15 +122,15 @@ static noinline bool ioband_admit_undo(struct ioband_grp *grp, struct bio *bio,
 	return ioband_admit_slow(grp, bio);
 }
 
-/* Pay at a gate if all of it is in reserve.  Where others wait, there is none: I12. */
+/* Pay at a gate if its reserve has enough.  While bios wait there, it is empty: I12. */
 static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 units)
 {
 	return likely(rule) && likely(ioband_reserve_take(rule, units));
 }
 
 /*
- * One gate or two, and enough in hand at each.  Nothing is called but at the end
- * of it, to save the registers for nobody.
+ * The fast path: no gates, or one or two gates with enough in reserve.  Functions are called
+ * at its end only, so that no registers need be saved.
  */
 static __always_inline bool ioband_cap(struct bio *bio)
 {
@@ -143,13 +143,13 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	u64 units;
 
 	/*
-	 * Also an RCU read side: a group whose activation fails is freed with
-	 * its blkg still there.  From its first gate on the reference on the
-	 * blkg is enough; a device that is not ready has no gates.
+	 * This is an RCU read side, too: a group whose activation fails is freed while its
+	 * blkg still exists.  From its first gate on the reference on the blkg is enough; a
+	 * device that is not ready has no gates.
 	 */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
-	/* a blkg from before the policy was activated: no rule yet */
+	/* the blkg is older than the policy on this device: there are no limits yet */
 	if (unlikely(!grp))
 		goto pass;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
@@ -179,7 +179,7 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	ioband_passed(bio);
 	return false;
 pass:
-	/* v1 counts bytes once, and zones have to know the rest of a split */
+	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (grp && unlikely(grp->dev->lanes)))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	preempt_enable();

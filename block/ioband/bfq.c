@@ -2,10 +2,10 @@
 /*
  * Disks whose I/O scheduler is BFQ.
  *
- * BFQ shares a disk by weight itself.  It has to see the requests that it chooses among, so
- * the share gate stands aside there, and what is written to a file of weights is passed on to
- * BFQ.  While ioband has the files of weights it has those with BFQ's names too, see
- * weight_file.c, so that a cgroup has one weight, whichever of its names a program knows.
+ * BFQ shares a disk by weight itself.  It has to see all requests to choose among them, so the
+ * share gate holds no bios there, and weights that are written to a file are passed on to BFQ.
+ * If ioband has the files of weights, it also has those with BFQ's names, see weight_file.c, so
+ * that a cgroup has one weight, whichever of the names a program knows.
  *
  * BFQ may be a module: ioband_bfq is published and withdrawn under RCU.
  */
@@ -19,7 +19,7 @@
 static struct blkcg_policy __rcu *ioband_bfq;
 static void (*ioband_bfq_set)(struct blkg_policy_data *pd, u32 weight);
 
-/* The policy of BFQ has no files of weights of its own: they come first, or are all. */
+/* Skip BFQ's own files of weights, which are at the beginning of its list of files. */
 static struct cftype *ioband_without_weights(struct cftype *cft)
 {
 	while (str_has_prefix(cft->name, "bfq.weight"))
@@ -28,11 +28,11 @@ static struct cftype *ioband_without_weights(struct cftype *cft)
 }
 
 /**
- * ioband_register_bfq - register BFQ's policy, which shares by the weights of ioband
+ * ioband_register_bfq - register BFQ's policy, and have it share by ioband's weights
  * @pol:	the policy
- * @set:	sets the weight of a group on a disk that BFQ is the scheduler of
+ * @set:	sets the weight of a group on a disk whose scheduler is BFQ
  *
- * It leaves its files of weights to ioband, if that has the others.
+ * If ioband has the files of weights, BFQ's own files of weights are not registered.
  *
  * Context: may sleep.  @set is called with queue_lock or blkcg->lock held.
  * Return: as blkcg_policy_register().
@@ -56,10 +56,10 @@ int ioband_register_bfq(struct blkcg_policy *pol,
 EXPORT_SYMBOL_GPL(ioband_register_bfq);
 
 /**
- * ioband_unregister_bfq - BFQ goes
- * @pol:	its policy
+ * ioband_unregister_bfq - unregister BFQ's policy
+ * @pol:	the policy
  *
- * Context: may sleep; BFQ is no disk's scheduler any more.
+ * Context: may sleep; BFQ is not the scheduler of any disk any more.
  */
 void ioband_unregister_bfq(struct blkcg_policy *pol)
 {
@@ -70,11 +70,12 @@ void ioband_unregister_bfq(struct blkcg_policy *pol)
 EXPORT_SYMBOL_GPL(ioband_unregister_bfq);
 
 /**
- * ioband_weight_for_bfq - the weight of a group on a disk
+ * ioband_weight_for_bfq - the weight that BFQ has to use for a group on a disk
  * @blkg:	the group
- * @weight:	BFQ's own
+ * @weight:	the weight that BFQ has itself
  *
- * Return: in BFQ's range; @weight if ioband does not have the files of weights.
+ * Return: ioband's weight, in BFQ's range; @weight if ioband does not have the files of
+ *	   weights.
  */
 u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight)
 {
@@ -89,10 +90,10 @@ u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight)
 EXPORT_SYMBOL_GPL(ioband_weight_for_bfq);
 
 /**
- * ioband_bfq_weight - a weight as BFQ has it
+ * ioband_bfq_weight - clamp a weight to BFQ's range
  * @weight:	the weight
  *
- * Return: in BFQ's range.
+ * Return: the weight in BFQ's range.
  */
 u32 ioband_bfq_weight(u32 weight)
 {
@@ -100,10 +101,10 @@ u32 ioband_bfq_weight(u32 weight)
 }
 
 /**
- * ioband_has_bfq - does BFQ share by the weights of ioband?
+ * ioband_has_bfq - is BFQ registered, and does it share by ioband's weights?
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if it does.
  */
 bool ioband_has_bfq(void)
 {
@@ -111,11 +112,11 @@ bool ioband_has_bfq(void)
 }
 
 /**
- * ioband_tell_bfq - the weight of a group on a disk has changed
+ * ioband_tell_bfq - tell BFQ that the weight of a group on a disk has changed
  * @blkg:	the group
- * @weight:	the weight
+ * @weight:	the new weight
  *
- * Context: queue_lock or blkcg->lock held: BFQ's data of @blkg do not go.
+ * Context: queue_lock or blkcg->lock held, so that BFQ's data of @blkg is not freed.
  */
 void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 {
@@ -125,7 +126,7 @@ void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 	guard(rcu)();
 	pol = rcu_dereference(ioband_bfq);
 	pd = pol ? blkg_to_pd(blkg, pol) : NULL;
-	/* the root has no share of itself */
+	/* the root group has no siblings, so it has no weight in BFQ */
 	if (pd && blkg->parent)
 		ioband_bfq_set(pd, ioband_bfq_weight(weight));
 }

@@ -11,8 +11,8 @@
 #include "rate.h"
 
 /*
- * What a bio is to ioband: what it counts for, what it says while it is held, and
- * whether it has a place in an order.
+ * What ioband needs to know of a bio: the units that it is charged for, what is stored in it
+ * while it is held, and whether it has to stay in order.
  */
 
 void ioband_ticket_done(struct bio *bio);
@@ -23,7 +23,10 @@ enum ioband_unit {
 	IOBAND_NR_UNITS,
 };
 
-/* {read, write, discard} x {async, sync}; reads are all sync, see the reader */
+/*
+ * The kind of a bio in statistics: {read, write, discard} x {async, sync}.  All reads count as
+ * sync, see ioband_add_cpu().
+ */
 static inline unsigned int ioband_stat_kind(blk_opf_t opf)
 {
 	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
@@ -36,8 +39,8 @@ static inline unsigned int ioband_stat_kind(blk_opf_t opf)
 }
 
 /*
- * While it is held a bio says here when it came and on which CPU, to go out
- * from there: nobody below has seen it yet.
+ * While a bio is held, two of its fields store when it arrived and on which CPU, from which it
+ * will be submitted.  No layer below uses these fields yet.
  */
 static inline void ioband_stamp(struct bio *bio, s64 now, unsigned int cpu)
 {
@@ -61,34 +64,34 @@ static inline s64 ioband_arrival(const struct bio *bio)
 }
 
 /*
- * Does a bio write dirty pages of the page cache, itself or for a device above?  Who built
- * it has said so.  Its pages say nothing: those of direct I/O may be anybody's in the page
- * cache, and under writeback.
+ * Does a bio write dirty pages of the page cache, itself or for a device above?  The code that
+ * builds such a bio sets the flag.  The pages do not tell: pages of direct I/O can be in the
+ * page cache of any file, and under writeback.
  */
 static inline bool ioband_is_writeback(const struct bio *bio)
 {
 	return bio_flagged((struct bio *)bio, BIO_WRITEBACK);
 }
 
-/* They do once there is a limit or a weight. */
+/* Are dirtiers of pages recorded?  They are from the first limit or weight on. */
 static inline bool ioband_pages_have_owners(void)
 {
 	return static_branch_unlikely(&dirty_owner_key);
 }
 
-/* Have the tasks paid that dirtied the pages of a bio?  Then limits do not hold it. */
+/* Do the tasks that dirty the pages of a bio pay for it?  Then limits do not hold the bio. */
 static inline bool ioband_is_paced(const struct bio *bio)
 {
 	return ioband_pages_have_owners() && ioband_is_writeback(bio);
 }
 
-/* Does a bio stand for what will be written, see ticket.c?  It is never submitted. */
+/* Is a bio a ticket, which stands for later writes and is never submitted?  See ticket.c. */
 static inline bool ioband_is_ticket(const struct bio *bio)
 {
 	return bio->bi_end_io == ioband_ticket_done;
 }
 
-/* Writes to a sequential zone must stay in order, until they are submitted. */
+/* Does a bio write to a sequential zone?  Such bios must be submitted in order. */
 static inline bool ioband_in_order(const struct bio *bio)
 {
 	return op_is_write(bio->bi_opf) && bio_op(bio) != REQ_OP_ZONE_APPEND &&
@@ -96,8 +99,8 @@ static inline bool ioband_in_order(const struct bio *bio)
 }
 
 /*
- * The rest of a split whose first part is still being submitted: held, it could leave
- * again before that on another CPU.
+ * Is a bio the rest of a split whose first part is still being submitted, in a sequential zone?
+ * If it were held, another CPU could submit it before the first part.
  */
 static inline bool ioband_must_follow(const struct bio *bio)
 {
@@ -105,13 +108,13 @@ static inline bool ioband_must_follow(const struct bio *bio)
 }
 
 /**
- * ioband_units - what a bio counts for
+ * ioband_units - the units that a bio is charged for
  * @bio:	the bio
  * @unit:	bytes or I/Os
  *
- * Bytes count once for a bio, however it is split, I/Os for each piece.
+ * The bytes of a bio are charged once, however it is split; I/Os are charged for each piece.
  *
- * Return: units, 0 if this limit does not concern @bio.
+ * Return: units, 0 if limits in this unit do not apply to @bio.
  */
 static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 {

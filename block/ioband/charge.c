@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What bios cost and when they may go: everything that is paid under dev->lock.
+ * Charges: what bios cost, and when they may be dispatched; all that is paid under dev->lock.
  */
 #include <linux/ktime.h>
 
 #include "ioband.h"
 
 /**
- * ioband_take - charge a TAT if it allows it
- * @b:		the bucket
+ * ioband_take - charge a cost if the TAT allows a dispatch now
+ * @b:		the bucket that has the TAT
  * @cost:	ns
- * @arrival:	when the bio came, ns
+ * @arrival:	time when the bio arrived, ns
  * @now:	ns
  *
- * Context: any; a rule that has been replaced never allows it.
+ * Context: any; the TAT of a rule that has been replaced never allows a dispatch.
  * Return: true if charged.
  */
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
@@ -29,18 +29,18 @@ bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 	return true;
 }
 
-/* As ioband_take(), with all that CPUs have in reserve, if need be. */
+/* As ioband_take(); if the TAT does not allow it, take back what CPUs have in reserve. */
 static bool ioband_take_all(struct ioband_rule *rule, struct ioband_bucket *b,
 			    s64 cost, s64 arrival, s64 now)
 {
-	/* after a long one nothing may be in hand: it has used the burst and more */
+	/* a bio that costs more than a burst uses all of it: nothing may stay in reserve */
 	if (cost > b->rate.burst)
 		ioband_reserve_reclaim(rule);
 	return ioband_take(b, cost, arrival, now) ||
 	       (ioband_reserve_reclaim(rule) && ioband_take(b, cost, arrival, now));
 }
 
-/* Charge a TAT that does not allow it; with a bounded debt no more than that. */
+/* Charge a cost even if that makes a debt; if @bounded, only up to the bound of debts. */
 static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now,
 			       bool bounded)
 {
@@ -53,7 +53,7 @@ static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now,
 	} while (!atomic64_try_cmpxchg(&b->tat, &tat, new));
 }
 
-/* What a bio costs at a limit, also noted for ioband_gate_unpay(). */
+/* The cost of a bio at a limit, ns; it is also stored for ioband_gate_unpay(). */
 static s64 ioband_bill(struct ioband_dir *gate, struct ioband_rule *rule,
 		       const struct bio *bio, enum ioband_unit unit)
 {
@@ -67,8 +67,8 @@ static s64 ioband_bill(struct ioband_dir *gate, struct ioband_rule *rule,
 }
 
 /*
- * When a bio arrived at a gate.  The TAT of a rule that came later knows what it
- * had earned by then, see ioband_inherit(): no clock starts anew for it.
+ * The time when a bio arrived at a gate, or S64_MIN if that was before the present rule: the
+ * rule's TAT includes what the bio had earned by then, see ioband_inherit().
  */
 static s64 ioband_arrival_at(const struct ioband_rule *rule,
 			     const struct bio *bio)
@@ -78,11 +78,14 @@ static s64 ioband_arrival_at(const struct ioband_rule *rule,
 	return rule && arrival > rule->since ? arrival : S64_MIN;
 }
 
-/* A gate whose rule has gone binds nobody until its group is relinked: @rule is NULL. */
+/*
+ * Does a limit apply to a bio?  @rule is NULL if the limits of a gate have been removed, and
+ * the group has not been relinked yet.
+ */
 static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
 			 enum ioband_unit unit)
 {
-	/* a ticket waits until there is no debt, of whatever */
+	/* a ticket has to wait until there is no debt in either unit */
 	return rule && rule->bucket[unit].rate.per_sec &&
 	       (ioband_units(bio, unit) || ioband_is_ticket(bio));
 }
@@ -101,14 +104,14 @@ static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
 }
 
 /**
- * ioband_gate_pay - take what a bio costs at one gate
+ * ioband_gate_pay - charge a bio at one gate
  * @gate:	the gate
  * @bio:	the bio, with its arrival stamped
- * @now:	ns, or when it was due
- * @terms:	may it be a debt?
+ * @now:	ns, or the time when the bio was due
+ * @terms:	may the charge be a debt?
  *
  * Context: dev->lock held.
- * Return: false if there is not enough, and no debt may be made; nothing is paid then.
+ * Return: false if the limits have no room and @terms allow no debt; nothing is paid then.
  */
 bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		     s64 now, enum ioband_terms terms)
@@ -116,7 +119,7 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 	struct ioband_rule *rule = ioband_gate_rule(gate);
 	s64 arrival = ioband_arrival_at(rule, bio), most = 0;
 
-	/* nobody who owes has something in hand */
+	/* a group in debt must have nothing in reserve */
 	if (rule && terms != IOBAND_TERMS_NOW)
 		ioband_reserve_reclaim(rule);
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
@@ -142,14 +145,14 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 }
 
 /**
- * ioband_pay_between - take what a bio costs at some of its gates, or nothing
- * @from:	the first gate
- * @end:	the gate above the last one, NULL for all
+ * ioband_pay_between - charge a bio at each of several gates, or at none
+ * @from:	the lowest of the gates
+ * @end:	the gate above the last one, NULL for all gates up to the root
  * @bio:	the bio, with its arrival stamped
- * @now:	ns, or when it was due
+ * @now:	ns, or the time when the bio was due
  *
  * Context: dev->lock held.
- * Return: false if some gate does not let it go yet.
+ * Return: false if the limits of a gate have no room yet; nothing is paid then.
  */
 bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
 			struct bio *bio, s64 now)
@@ -168,13 +171,13 @@ bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
 }
 
 /**
- * ioband_pay - take what a bio costs at all its gates, or nothing
+ * ioband_pay - charge a bio at all its gates, or at none
  * @dir:	the bio's group and direction
  * @bio:	the bio, with its arrival stamped
- * @now:	ns, or when it was due
+ * @now:	ns, or the time when the bio was due
  *
  * Context: dev->lock held.
- * Return: false if some gate does not let it go yet.
+ * Return: false if the limits of a gate have no room yet; nothing is paid then.
  */
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
@@ -183,13 +186,13 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
- * ioband_gate_may_owe - is there room for what a bio costs in a bounded debt?
+ * ioband_gate_may_owe - may a bio pass one gate as a debt, within the bound of debts?
  * @gate:	the gate
  * @bio:	the bio
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: true if so.
+ * Return: true if it may.
  */
 bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now)
 {
@@ -209,7 +212,7 @@ bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now
 	return true;
 }
 
-/* What a small I/O costs, or a burst if that is less. */
+/* The cost of a small I/O, or a burst if that is less; ns. */
 static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
 {
 	u64 rem = 0;
@@ -219,7 +222,7 @@ static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
 }
 
 /**
- * ioband_bio_when - when do the limits of one gate let a bio go?
+ * ioband_bio_when - the time when the limits of one gate allow a bio to be dispatched
  * @gate:	the gate
  * @bio:	a held bio
  *
@@ -239,8 +242,8 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 		if (!ioband_binds(rule, bio, unit))
 			continue;
 		/*
-		 * A ticket of no bytes waits until a small I/O could go, and leaves that to
-		 * others: those whose turn it is may be about to come back.
+		 * A ticket of no bytes waits until a small I/O could be dispatched, and does
+		 * not use that: the group whose turn it is may be about to submit again.
 		 */
 		cost = ioband_is_ticket(bio) && !bio->bi_iter.bi_size ?
 		       ioband_room(b, unit) : ioband_bill(gate, rule, bio, unit);
@@ -251,10 +254,11 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_gate_used - note that a turn at a gate has been taken
+ * ioband_gate_used - note that a group has taken its turn at a gate
  * @gate:	the gate
  *
- * Whoever comes before a small I/O could go comes in time for the next turn.
+ * A group that submits before the gate could dispatch another small I/O is in time for its
+ * next turn.
  *
  * Context: dev->lock held.
  */
@@ -275,22 +279,22 @@ void ioband_gate_used(struct ioband_dir *gate)
 }
 
 /**
- * ioband_due - when should a held bio leave?
+ * ioband_due - the time when a held bio is due
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: the time in ns that it is to be charged for, no more than
- *	   IOBAND_LATE_NS and ioband_ticks_ns() before @now; after @now if it may not
- *	   leave yet.
+ * Return: the time in ns as of which the bio is to be charged.  It is no more than
+ *	   IOBAND_LATE_NS and ioband_ticks_ns() before @now, and after @now if the bio may
+ *	   not be dispatched yet.
  */
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS - ioband_ticks_ns());
 	struct ioband_dir *gate;
 
-	/* nobody is due before it is its turn, nor by a limit that was not there yet */
+	/* a bio is due neither before those ahead of it, nor before the limits last changed */
 	due = max3(due, dir->source.last_due, dir->grp->dev->changed);
 	for (gate = dir->lim; gate; gate = gate->up) {
 		due = max(due, gate->gate.last_due);
@@ -300,12 +304,12 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
- * ioband_bio_saves - does a bio cost more than a gate has in hand when idle?
+ * ioband_bio_saves - does a bio cost more than the burst of a gate?
  * @gate:	the gate
  * @bio:	the bio
  *
  * Context: dev->lock held.
- * Return: true if it must save up for longer than a burst.
+ * Return: true if it does: the bio has to save up at the gate.
  */
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
 {
@@ -320,13 +324,13 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_bio_turn - how much of its turn at a gate a bio uses up
+ * ioband_bio_turn - how much of its group's turn at a gate a bio uses up
  * @gate:	the gate
  * @bio:	the bio
  *
- * Siblings take turns by this. It is no time, since the rates may change while they
- * wait; where both units are limited, an I/O counts for the bytes that could go in
- * the time that it takes.
+ * Siblings take turns by this amount.  It is in bytes and not a time, since the rates may
+ * change while bios wait.  Where both units are limited, an I/O counts for at least the
+ * bytes that the limit in bytes allows in the time that the limit in I/Os makes it take.
  *
  * Context: dev->lock held.
  * Return: bytes.
@@ -348,12 +352,12 @@ u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_is_bound - does any limit concern a bio?
+ * ioband_is_bound - does any limit apply to a bio?
  * @dir:	the bio's group and direction
  * @bio:	the bio
  *
  * Context: dev->lock held.
- * Return: true if it has to pay at a gate.
+ * Return: true if the bio has to pay at a gate.
  */
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 {
@@ -367,11 +371,11 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 }
 
 /**
- * ioband_is_crowded - does anybody wait at a gate that a bio is to pass?
- * @dir:	the bio's group and direction
+ * ioband_is_crowded - do bios wait at any gate of a group?
+ * @dir:	the group and direction
  *
  * Context: dev->lock held.
- * Return: true if somebody does.
+ * Return: true if some do.
  */
 bool ioband_is_crowded(struct ioband_dir *dir)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a bio that passed its caps ends.  Caps need to know nothing of it; what
- * is in flight, latencies and depth find their place here.
+ * Completion of a bio that passed its limits: only a tracepoint, since limits do not depend on
+ * completions.  observe.c has what weights learn from completions.
  */
 #include <linux/ktime.h>
 #include <trace/events/ioband.h>

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Debts: what passes although the limits say no, and who pays for it.
+ * Debts: I/O that passes although the limits have no room for it, and how it is repaid.
  *
- * Some I/O is not held since others wait for it: metadata and swap, and dirty pages
- * that a task writes back whom not all limits of their group bind.  It is charged all
- * the same.  The group's next I/O waits until that is repaid, and so do its tasks that
- * made the debt themselves, on their way back to user space.  If somebody waits for the
- * same limits they stand in line until it is their turn.
+ * Some I/O is not held, since tasks of other groups wait for it: metadata and swap, and
+ * writeback of dirty pages.  If it has not been paid in advance, it is charged to its group as
+ * a debt.  The group's next I/O waits until the debt is repaid, and so do the tasks of the
+ * group that made the debt, on their way back to user space.  If bios wait for the same
+ * limits, these tasks wait in line with them until it is their turn, see ticket.c.
  *
- * A limit that does not bind who asks is overdrawn by a second at most, and by half of
- * its rate in the long run: nobody can make others wait for longer than that, or spend
- * what is theirs.  What goes beyond is charged to who asks.
+ * A task to which a limit does not apply can make a debt of one second's worth there at
+ * most, and of half the rate in the long run.  So tasks outside a group cannot make its tasks
+ * wait for longer than that, or spend all of the group's limit.  The rest of their metadata
+ * and swap is charged to their own group, see decide.c.
  *
- * Example: A has wbps=1048576 and 8 MiB of dirty pages in a file.  B, outside of A and
- * without limits, calls fsync().  1 MiB passes as A's debt, 7 MiB are B's; a write of A
- * waits for a second.
+ * Example: A has wbps=1048576, and B is outside of A and has no limits.  Memory is short, and
+ * a task of B has 8 MiB of A's pages written to swap.  1 MiB passes as A's debt, and a write
+ * of A waits for a second; the other 7 MiB are charged to B.
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
@@ -23,18 +24,18 @@
 
 #include "ioband.h"
 
-/* A task that repays looks this often whether there still is a debt: limits change. */
+/* A task that waits for a debt looks again after this time, since limits can change. */
 #define IOBAND_REPAY_NS		(250 * NSEC_PER_MSEC)
-/* Tasks that repay do not go on one by one if an I/O of the debt took less than this. */
+/* Tasks that repay go on all at once if no I/O of the debt took longer than this. */
 #define IOBAND_SLOT_NS		NSEC_PER_MSEC
 
 /**
- * ioband_rule_debt - how long until a rule lets an I/O of no size go?
- * @rule:	the rule, NULL for none
+ * ioband_rule_debt - the time until the debt of one gate is repaid
+ * @rule:	the gate's rule, NULL for none
  * @now:	ns
  *
- * Context: any, as long as the rule stays.
- * Return: ns.
+ * Context: any, as long as the rule exists.
+ * Return: ns, 0 if there is no debt.
  */
 s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 {
@@ -52,12 +53,12 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 }
 
 /**
- * ioband_dir_debt_ns - how long until a group has repaid what it owes?
- * @dir:	one direction of it
+ * ioband_dir_debt_ns - the time until a group has repaid its debt in one direction
+ * @dir:	the group and direction
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: ns until all gates of the group let an I/O of no size go.
+ * Return: ns until no gate of the group has a debt, 0 if none has one.
  */
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
 {
@@ -71,11 +72,11 @@ s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
 }
 
 /**
- * ioband_may_owe_below - may a bio pass that is not charged to who asks for it?
+ * ioband_may_owe_below - may a bio pass as a debt at gates that do not apply to its asker?
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
- * @asks:	the first gate that also binds the one who asks, NULL for none
+ * @asks:	the lowest gate whose limits apply to the asker, too; NULL for none
  *
  * Context: dev->lock held.
  * Return: true if the debts at the gates below @asks would stay within their bound.
@@ -92,14 +93,14 @@ bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now
 }
 
 /**
- * ioband_owe - a bio goes now and its group pays later
+ * ioband_owe - charge a bio that passes now as a debt of its group
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
- * @asks:	the first gate that also binds who asks for the bio, NULL for none; the
- *		debts at the gates below it are bounded
+ * @asks:	the lowest gate whose limits apply to the asker, too, NULL for none; debts at
+ *		the gates below it are bounded
  *
- * The caller has asked ioband_may_owe_below().
+ * If there are gates below @asks, the caller has asked ioband_may_owe_below().
  *
  * Context: dev->lock held.
  */
@@ -110,7 +111,7 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 	s64 debt_ns = ioband_dir_debt_ns(dir, now), added_ns;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
-	/* what has been repaid is of no interest to others */
+	/* earlier debts have been repaid: they count no more, neither for turns nor for slots */
 	if (!debt_ns) {
 		dir->owed_turn = 0;
 		dir->slot_ns = 0;
@@ -131,7 +132,7 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 }
 
 /**
- * ioband_grp_debt_ns - as ioband_dir_debt_ns(), for both directions
+ * ioband_grp_debt_ns - the time until a group has repaid its debts in both directions
  * @grp:	the group
  *
  * Context: any; takes dev->lock.
@@ -157,14 +158,14 @@ static bool ioband_owes_turn(const struct ioband_grp *grp)
 	return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
 }
 
-/* Does a group owe more than it may, or while others wait? */
+/* Has a group a debt above the bound, or a debt while bios wait for the same limits? */
 static bool ioband_owes_much(struct ioband_grp *grp)
 {
 	return ioband_owes_turn(grp) &&
 	       (ioband_grp_debt_ns(grp) > IOBAND_DEBT_MAX_NS || ioband_has_line(grp));
 }
 
-/* What a group owes much on, with a reference, or NULL.  RCU read side. */
+/* A disk, with a reference, on which ioband_owes_much() a group; NULL if none.  RCU read side. */
 static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
 {
 	struct blkcg_gq *blkg;
@@ -183,17 +184,17 @@ static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
 }
 
 /**
- * ioband_fork - a task is new in its group
+ * ioband_fork - have a new task wait if its group is deep in debt
  * @child:	the task, which does not run yet
  *
- * If the group owes more than a second's worth, or others wait for the same limits, the task
- * waits before it does anything.  A task that made a debt waits for that itself, but not one
- * that is killed meanwhile.  A task that another group starts in this one does not wait: the
- * one that starts it may wait for its execve(), and has no part in the debt.  Nor does one of
- * the root group, which has limits on v1: the kernel's own threads are in it, make debts
- * all the time, and somebody has to be able to change the limits.  In the stead of a worker
- * of io_uring the task waits that has it made: workers end at its execve(), and what they
- * owe with them.
+ * If the group's debt is more than a second's worth, or bios wait for the same limits, the
+ * new task waits before it does anything.  Otherwise a group could leave its debts to tasks
+ * that are killed, and go on with new ones.  There are three exceptions.  A task that a task
+ * of another group starts in this group does not wait: its parent may wait for its execve(),
+ * and has no part in the debt.  Tasks of the root group, which can have limits on v1, do not
+ * wait: the kernel's threads in it make debts all the time, and an administrator has to be
+ * able to change the limits.  And instead of a worker of io_uring the task waits that created
+ * it, since the workers end at the execve() of that task, and their debts with them.
  *
  * Context: fork().
  */
@@ -202,7 +203,7 @@ void ioband_fork(struct task_struct *child)
 	struct task_struct *task = child->flags & PF_USER_WORKER ? current : child;
 	struct cgroup_subsys_state *css;
 
-	/* io_uring's kernel thread does not come by */
+	/* neither kernel threads nor io_uring's polling threads return to user space */
 	if (!static_branch_unlikely(&ioband_key) || task->throttle_disk ||
 	    (task->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
@@ -217,7 +218,7 @@ void ioband_fork(struct task_struct *child)
 		set_notify_resume(task);
 }
 
-/* Wait for a while.  Returns true if there may still be a debt. */
+/* Sleep once, for @debt_ns or IOBAND_REPAY_NS at most.  Returns true if the task has slept. */
 static bool ioband_repay_debt(s64 debt_ns)
 {
 	ktime_t expires;
@@ -234,11 +235,12 @@ static bool ioband_repay_debt(s64 debt_ns)
 }
 
 /*
- * All tasks of a group find at the same time that nothing is owed any more.  They go on as
- * far apart as one I/O of the debt took, so that each sees what those before it owe by then:
- * else many tasks would make many debts at once, and others wait for all of them.
+ * When a debt is repaid, all tasks of the group find that at the same time.  They go on one
+ * after the other, as far apart as one I/O of the debt took, so that each sees the new debts
+ * of the tasks before it.  Otherwise many tasks would make many debts at once, and other
+ * groups would wait for all of them.
  *
- * Returns how long the current task still waits, ns.
+ * Returns the time that the current task still has to wait, ns.
  */
 static s64 ioband_take_slot(struct ioband_grp *grp)
 {
@@ -249,7 +251,7 @@ static s64 ioband_take_slot(struct ioband_grp *grp)
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *dir = &grp->dir[rw];
 
-		/* no debt of late; or it was to last longer, and the limits have changed */
+		/* no debt lately, or the limits have changed since the debt's end was computed */
 		if (dir->owed_ns < IOBAND_SLOT_NS ||
 		    abs(now - dir->owed_end_ns) > IOBAND_DEBT_MAX_NS)
 			continue;
@@ -260,13 +262,13 @@ static s64 ioband_take_slot(struct ioband_grp *grp)
 	return wait_ns;
 }
 
-/* Does a group owe anything, or have others waited since it made a debt? */
+/* Has a group a debt, or a debt that took no turn while bios wait for the same limits? */
 static bool ioband_owes(struct ioband_grp *grp)
 {
 	return ioband_grp_debt_ns(grp) || ioband_has_line(grp);
 }
 
-/* Wait for what a group owes.  Returns true if it owes again. */
+/* Wait once for the debt of a group.  Returns true if the task has to wait again. */
 static bool ioband_repay_grp(struct ioband_grp *grp)
 {
 	bool in_line = ioband_stand_in_line(grp);
@@ -287,8 +289,8 @@ static bool ioband_repay_grp(struct ioband_grp *grp)
  * @blkg:	the current task's group on @disk
  * @disk:	the disk
  *
- * One sleep at a time: in between the task gets its signals and may be stopped or
- * frozen.
+ * Each call sleeps a few times at most; in between the task gets its signals, and may be
+ * stopped or frozen.
  */
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 {
@@ -299,7 +301,7 @@ void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
 	again = dirty_owner_settle(&blkg->blkcg->css, disk->bdi);
 	again |= ioband_repay_debt(ioband_owed_below_ns(&blkg->blkcg->css, disk));
 	if (grp && ioband_is_ready(grp))
-		/* once: meanwhile others of it owe more, which they wait for */
+		/* do not come again for this: other tasks of the group wait for newer debts */
 		ioband_repay_debt(ioband_share_debt_ns(grp));
 	if (grp && ioband_is_ready(grp) && !fatal_signal_pending(current))
 		again |= ioband_repay_grp(grp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/block/DISK/ioband/: what is inside.
+ * /sys/kernel/debug/block/DISK/ioband/: the state of a device and its groups.
  */
 #include <linux/blkdev.h>
 #include <linux/debugfs.h>
@@ -68,12 +68,12 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 	return grp->share.last_done || grp->share.used.second;
 }
 
-/* One line a group that has limits or has waited, removed ones included. */
+/* One line for each group that has limits, was held, or shares by weight; removed ones, too. */
 static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 {
 	struct ioband_grp *grp = blkg_to_grp(blkg);
 
-	/* a queue may have groups of its last disk */
+	/* a queue may have groups of its previous disk */
 	if (!grp || grp->dev != blkg->q->ioband)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
@@ -99,7 +99,7 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 		if (seq_has_overflowed(sf))
 			break;
 		ioband_show_grp(sf, blkg);
-		/* there may be thousands */
+		/* there may be thousands of groups */
 		spin_unlock_irq(&q->queue_lock);
 		cond_resched();
 		spin_lock_irq(&q->queue_lock);
@@ -109,14 +109,14 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(ioband_groups);
 
-/* How the device is shared, and what has been learned of it. */
+/* How the device is shared by weight, and what has been measured of it. */
 static int ioband_share_show(struct seq_file *sf, void *v)
 {
 	static const char * const phases[] = {
 		"open", "probe", "settled", "dip",
 	};
 	struct request_queue *q = sf->private;
-	/* the device goes after its debugfs directory */
+	/* the device is freed after its debugfs directory is removed */
 	struct ioband_dev *dev = q->ioband;
 	struct ioband_sharer *sh = &dev->share;
 
@@ -145,10 +145,10 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 DEFINE_SHOW_ATTRIBUTE(ioband_share);
 
 /**
- * ioband_debugfs_register - show a device's groups in debugfs
+ * ioband_debugfs_register - create the debugfs files of a device
  * @disk:	the disk
  *
- * Goes with the queue's directory.
+ * They are removed together with the directory of the queue.
  *
  * Context: may sleep; no lock of the queue held.
  */
@@ -162,7 +162,7 @@ void ioband_debugfs_register(struct gendisk *disk)
 
 		debugfs_create_file("groups", 0400, dir, q, &ioband_groups_fops);
 		debugfs_create_file("share", 0400, dir, q, &ioband_share_fops);
-		/* for tests on slow machines: from which rate on there are leases, see lease.c */
+		/* for tests on slow machines: sets the I/O rate that begins leases, see lease.c */
 		debugfs_create_u64("lease_gap_ns", 0600, dir, &q->ioband->share.lease_gap_ns);
 	}
 	blk_debugfs_unlock(q, memflags);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Under dev->lock: does a bio go, is it held, and who pays for it?
+ * Decisions under dev->lock: is a bio dispatched or held, and which group is charged for it?
  *
- * Nobody is asked to wait for limits that are not theirs.  What a gate does with a bio
- * depends on who asks for it: a task inside the gate's subtree pays or waits there, a
- * task outside of it does not, see debt.c.
+ * A task does not wait for limits that do not apply to it.  What a gate does with a bio
+ * depends on the task that asks for the bio: a task inside the gate's subtree pays or waits
+ * there; for a task outside of it the bio passes, see debt.c.
  */
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -14,9 +14,9 @@
 #include "ioband.h"
 
 /*
- * The page cache of a block device that a filesystem is on holds metadata, also
- * where REQ_META does not say so: ext4 reads inodes ahead.  Others wait for the
- * lock of such a buffer.
+ * The page cache of a block device that a filesystem is mounted from holds metadata, also
+ * where REQ_META is not set: ext4, for example, reads inodes ahead.  Tasks of other groups
+ * wait for the lock of such a buffer.
  */
 static bool ioband_is_metadata(struct bio *bio)
 {
@@ -26,21 +26,21 @@ static bool ioband_is_metadata(struct bio *bio)
 		return true;
 	if (!bio_has_data(bio))
 		return false;
-	/* pages of direct I/O can lose their mapping meanwhile */
+	/* pages of direct I/O can lose their mapping at any time */
 	guard(rcu)();
 	mapping = folio_mapping(page_folio(bio_page(bio)));
 	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
 	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
 }
 
-/* Who asks for a bio, and what that means for it. */
+/* The asker of a bio: the group on whose behalf it is submitted, which may not be the bio's. */
 struct ioband_ask {
-	/* the group of the task that asks, NULL for the kernel on behalf of nobody */
+	/* the asker; NULL if the kernel asks on behalf of no group */
 	struct cgroup_subsys_state *css;
-	bool never_held;	/* metadata or swap: locks and memory wait for it */
+	bool never_held;	/* metadata or swap: holders of locks and reclaim wait for it */
 };
 
-/* In the context of the submitter, and an RCU read side. */
+/* Context: the submitter of the bio, in an RCU read side. */
 static struct ioband_ask ioband_ask(struct bio *bio)
 {
 	struct ioband_ask ask = { .never_held = ioband_is_metadata(bio) };
@@ -51,15 +51,15 @@ static struct ioband_ask ioband_ask(struct bio *bio)
 }
 
 /**
- * ioband_must_pass - is a bio one that others wait for?
+ * ioband_must_pass - do tasks of other groups wait for a bio?
  * @bio:	the bio
  *
- * Metadata and swap, and dirty pages that a kernel thread or a task of another group
- * writes back because somebody waits for it (sync, fsync).  A kernel thread that works
- * for a group says so and is no exception.
+ * They wait for metadata and swap, and for dirty pages that a kernel thread or a task of
+ * another group writes back for sync() or fsync().  A kernel thread that works for the bio's
+ * group, see kthread_associate_blkcg(), counts as a task of that group.
  *
- * Context: that of the submitter.
- * Return: true if its share of the device does not hold it.
+ * Context: the submitter of the bio.
+ * Return: true if they do: weights do not hold the bio then.
  */
 bool ioband_must_pass(struct bio *bio)
 {
@@ -73,7 +73,7 @@ bool ioband_must_pass(struct bio *bio)
 	       ask.css != bio_blkcg_css(bio);
 }
 
-/* The first gate of a group that also binds another one, NULL if none does. */
+/* The lowest gate of a group whose limits apply to the group @css, too; NULL if there is none. */
 static struct ioband_dir *ioband_gate_of(struct ioband_dir *dir,
 					 struct cgroup_subsys_state *css)
 {
@@ -92,13 +92,13 @@ static struct ioband_dir *ioband_gate_of(struct ioband_dir *dir,
 enum ioband_verdict {
 	IOBAND_FREE,		/* no limit is set for its group or above */
 	IOBAND_PASS,
-	IOBAND_OWE,		/* it passes, and has not all been paid */
+	IOBAND_OWE,		/* it passes, and the group has a debt for it */
 	IOBAND_KEEP,
 	IOBAND_PAY,		/* it has to pay, or wait until it can */
-	IOBAND_ASKER,		/* it is to be charged to who asks for it */
+	IOBAND_ASKER,		/* its asker has to be charged */
 };
 
-/* Does a bio go although its limits say no, because of who asks for it? */
+/* Does a bio pass without paying first, because of what it is or which group asks for it? */
 static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bio *bio,
 					       const struct ioband_ask *ask, s64 now)
 {
@@ -107,7 +107,7 @@ static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bi
 
 	if (!paced && !ask->never_held)
 		return IOBAND_PAY;
-	/* on v1 they are whose task or flusher writes them, on v2 the inode's */
+	/* unpaid pages: on v1 the bio is the group's that writes them, on v2 the inode's */
 	nobodys = paced && ioband_is_nobodys(bio) && cgroup_subsys_on_dfl(io_cgrp_subsys);
 	if (paced && !nobodys)
 		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
@@ -115,7 +115,7 @@ static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bi
 		asks = ioband_gate_of(dir, ask->css);
 	if (ioband_may_owe_below(dir, bio, now, asks)) {
 		ioband_owe(dir, bio, now, asks);
-		/* a driver that works for the group: its tasks wait above */
+		/* a driver submits it for the group: tasks wait at the device above, see pace.c */
 		if ((current->flags & PF_KTHREAD) && ask->css == bio_blkcg_css(bio))
 			WRITE_ONCE(dir->grp->owed_at_ns, now);
 		return IOBAND_OWE;
@@ -132,7 +132,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 	ioband_relink(dir, now);
 	if (!dir->lim)
 		return IOBAND_FREE;
-	/* the rest of a split whose bytes are paid, and nothing counts pieces */
+	/* nothing to pay: the bytes of a split have been paid, and I/Os are not limited */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
 	if (unlikely(ioband_must_follow(bio))) {
@@ -144,7 +144,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 		return verdict;
 	if (!ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
 		return IOBAND_PASS;
-	/* traced in here, or the release could come first */
+	/* trace before the lock is dropped, or the release could be traced first */
 	trace_ioband_hold(bio, now, dir->held + 1);
 	ioband_hold(dir, bio, now);
 	return IOBAND_KEEP;
@@ -170,7 +170,7 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	return verdict;
 }
 
-/* As ioband_decide(); charges @bio to who asks for it if need be. */
+/* As ioband_decide(), but moves @bio to its asker's group if that has to be charged. */
 static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 {
 	enum ioband_verdict verdict;
@@ -187,8 +187,8 @@ static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 		if (verdict != IOBAND_ASKER)
 			return verdict;
 		/*
-		 * The kernel's own is the root's.  A group that goes away leaves it to its
-		 * nearest ancestor: from now on that is the one who asks.
+		 * Without an asker the root group is charged.  If the asker is being removed,
+		 * the bio gets its nearest ancestor that is not: that is the asker from now on.
 		 */
 		bio_associate_blkg_from_css(bio, ask.css ?: &blkcg_root.css);
 		ask.css = bio_blkcg_css(bio);
@@ -196,9 +196,9 @@ static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 }
 
 /**
- * ioband_judge - what a bio meets that the lockless path did not let go
+ * ioband_judge - decide on a bio that the lockless path has not let pass
  * @bio:	the bio
- * @in_lane:	has it waited for those before it in its lane?
+ * @in_lane:	has it waited for the writes before it in its lane?
  *
  * Context: process context; takes dev->lock.  Sleeps only to drop a disk, see
  *	    blkcg_schedule_throttle().
@@ -216,7 +216,7 @@ bool ioband_judge(struct bio *bio, bool in_lane)
 		ioband_asked_above(bio);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);
-	/* v1 counts bytes once, and zones have to know the rest of a split */
+	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
 	if (verdict != IOBAND_FREE || !cgroup_subsys_on_dfl(io_cgrp_subsys) ||
 	    bdev_is_zoned(bio->bi_bdev))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);

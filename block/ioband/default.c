@@ -2,12 +2,13 @@
 /*
  * Limits of a cgroup for all devices: "default" in place of a device's number.
  *
- * They count on each device for which no limit of its own is set, direction by direction and unit
- * by unit.  A group gets them when it comes to a device, which is with its first bio or its first
- * dirty page there; the memory for that is got before, so that nobody escapes for want of it.
+ * Such a limit applies on each device for which the cgroup has no limit of its own in that
+ * direction and unit.  A group gets it when it is created on a device, that is with its first bio
+ * or its first dirty page there.  The memory for the limit is allocated together with the group,
+ * so that no group goes without its limit because memory is short.
  *
- * blkcg->lock orders them against groups that come: a group that joins the list of its cgroup
- * under that lock finds them, and one that was there before is told.
+ * blkcg->lock orders changes of these limits against new groups: a group that joins the list of
+ * its cgroup under that lock finds the limits, and a group that is in the list already is updated.
  */
 #include <linux/blkdev.h>
 #include <linux/sched/mm.h>
@@ -19,11 +20,11 @@
 atomic_t ioband_nr_defaults = ATOMIC_INIT(0);
 
 /**
- * ioband_is_default - is a line for all devices?
+ * ioband_is_default - does a line begin with "default", for all devices?
  * @buf:	the line
- * @body:	set to what follows "default", if it is
+ * @body:	set to what follows "default", if it does
  *
- * Return: true if it is.
+ * Return: true if it does.
  */
 bool ioband_is_default(char *buf, char **body)
 {
@@ -37,7 +38,7 @@ bool ioband_is_default(char *buf, char **body)
 	return true;
 }
 
-/* Rules for groups that may get one each. */
+/* Rules that were allocated in advance, two for each group of a cgroup. */
 struct ioband_spares {
 	struct ioband_rule	**rules;
 	unsigned int		nr;
@@ -87,7 +88,7 @@ static void ioband_tell_grp(struct ioband_grp *grp, struct ioband_rule **spares)
 		ioband_update_limits(&grp->dir[rw], &spares[rw]);
 }
 
-/* Returns how many spares it takes, with nothing done if there are fewer. */
+/* Returns the number of spares that are needed; nothing is done if there are fewer. */
 static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband_limits *limits,
 					struct ioband_spares *spares)
 {
@@ -109,7 +110,7 @@ static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband
 	return nr;
 }
 
-/* Bios are to come by, on all devices. */
+/* Have the bios of all devices call __ioband_bio(). */
 static void ioband_default_begin(void)
 {
 	static DEFINE_MUTEX(once);
@@ -124,9 +125,9 @@ static void ioband_default_begin(void)
 /**
  * ioband_set_defaults - set limits of a cgroup for all devices
  * @blkcg:	the cgroup
- * @limits:	those that are named; U64_MAX for none
+ * @limits:	the limits to set; U64_MAX removes one
  *
- * Either all of it is done, or nothing is.
+ * Either all limits are set, or none is changed.
  *
  * Context: may sleep; takes blkcg->lock.
  * Return: 0, or -ENOMEM.
@@ -151,8 +152,10 @@ int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 }
 
 /**
- * ioband_drop_defaults - a cgroup is removed: who comes to a device from now on has no limits
+ * ioband_drop_defaults - remove the limits for all devices of a cgroup that is being removed
  * @blkcg:	the cgroup
+ *
+ * Groups that are created on a device from now on have no such limits.
  *
  * Context: takes blkcg->lock.
  */
@@ -166,16 +169,16 @@ void ioband_drop_defaults(struct blkcg *blkcg)
 }
 
 /**
- * ioband_default_alloc - a group is to be made: memory for limits that it will have
- * @grp:	the group, of which nobody knows yet
+ * ioband_default_alloc - allocate rules for the limits that a new group will have
+ * @grp:	the group, which is not published yet
  * @blkcg:	its cgroup
- * @gfp:	how
+ * @gfp:	allocation flags
  *
- * Return: false if there is no memory; there may be some to free even so.
+ * Return: false if there is no memory; the caller frees what was allocated.
  */
 bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp)
 {
-	/* what is set from now on, ioband_default_online() may find without memory for it */
+	/* ioband_default_online() allocates rules for limits that are set from now on */
 	if (!ioband_has_defaults() || !ioband_has_default(ioband_blkcg(blkcg)))
 		return true;
 	for (int rw = READ; rw <= WRITE; rw++) {
@@ -187,7 +190,7 @@ bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp
 }
 
 /**
- * ioband_default_online - a group comes to a device
+ * ioband_default_online - give a new group the limits of its cgroup for all devices
  * @grp:	the group
  *
  * Context: blkcg->lock held.
@@ -201,7 +204,7 @@ void ioband_default_online(struct ioband_grp *grp)
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *dir = &grp->dir[rw];
 
-		/* they were set while it was made */
+		/* the limits were set after ioband_default_alloc() */
 		if (has && !dir->spare)
 			dir->spare = ioband_rule_alloc(GFP_ATOMIC);
 		if (has && dir->spare)
@@ -213,7 +216,7 @@ void ioband_default_online(struct ioband_grp *grp)
 	}
 }
 
-/* Has a cgroup, or one above it that binds it, such limits? */
+/* Do such limits of a cgroup, or of a cgroup above it, apply to it? */
 static bool ioband_wants_default(struct cgroup_subsys_state *css)
 {
 	for (; css; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
@@ -223,14 +226,14 @@ static bool ioband_wants_default(struct cgroup_subsys_state *css)
 }
 
 /**
- * ioband_default_meet - a group is about to use a disk, for the first time perhaps
- * @css:	the group
+ * ioband_default_meet - a cgroup is about to use a disk, perhaps for the first time
+ * @css:	the cgroup
  * @disk:	the disk
  *
- * If it has limits for all devices, a disk that had no rule yet is made ready for them, soon; on
- * one that is, the group comes to be.
+ * Does something if limits for all devices apply to the cgroup.  A disk that is not ready for
+ * limits is made ready soon, see ready.c.  On a disk that is ready, the cgroup's group is created.
  *
- * Context: any; takes queue_lock if the group has not met the disk.
+ * Context: any; takes queue_lock if the cgroup has no group on the disk yet.
  */
 void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 {

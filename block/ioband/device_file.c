@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of devices, of the root cgroup only: io.ioband, blkio.ioband.
+ * The file of device settings, in the root cgroup only: io.ioband, blkio.ioband.
  *
  *	MAJOR:MINOR [weights=on|off] [depth=auto|N]
  *
- * Weights can be off on a device: they hold nothing there, limits do.  And the number of I/Os
- * that groups have in flight while they compete can be given, where what depth.h finds out is
- * not wanted.
+ * weights=off turns weights off on a device; limits still apply there.  depth=N sets the queue
+ * depth, that is the number of I/Os in flight while groups compete, which otherwise depth.h finds.
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
@@ -15,7 +14,7 @@
 
 #include "ioband.h"
 
-/* one write; what is not named stays as it is */
+/* one write; settings that are not named do not change */
 struct ioband_device_line {
 	struct ioband_line	line;
 	bool			sets_weights;
@@ -85,7 +84,7 @@ static void ioband_device_apply(struct ioband_line *line, struct ioband_grp *grp
 		ioband_lease_end(dev, now);
 		ioband_depth_pin(&dev->share.depth, set->depth);
 	}
-	/* those that wait may not have to any more */
+	/* bios that wait may not have to wait any more */
 	if (!dev->dead)
 		ioband_share_go(dev, NULL, now);
 }
@@ -117,7 +116,7 @@ static u64 ioband_prfill_device(struct seq_file *sf, struct blkg_policy_data *pd
 	return 0;
 }
 
-/* Devices that are not as all are at first. */
+/* Show the devices whose settings are not the defaults. */
 static int ioband_device_show(struct seq_file *sf, void *v)
 {
 	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_device,

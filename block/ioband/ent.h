@@ -7,9 +7,9 @@
 
 enum ioband_kind {
 	IOBAND_SOURCE,		/* the fifo of a group */
-	IOBAND_GATE,		/* the rule of a group */
+	IOBAND_GATE,		/* the limits of a group */
 	IOBAND_TOP,		/* the device */
-	IOBAND_GRACE,		/* the end of waiting for a reader */
+	IOBAND_GRACE,		/* the time until which a group is waited for, see await.c */
 };
 
 enum ioband_state {
@@ -18,18 +18,18 @@ enum ioband_state {
 	IOBAND_TIMED,		/* in dev->timed */
 };
 
-/* something that waits in a tree: see I5 */
+/* an entity that waits in a tree: see I5 */
 struct ioband_ent {
 	struct rb_node		node;	/* in parent->ready or in dev->timed */
-	u64			key;	/* start tag there, or time here */
-	u64			tag;	/* start tag of the next I/O, bytes at parent */
+	u64			key;	/* in parent->ready: start tag; in dev->timed: ns */
+	u64			tag;	/* start tag of the next I/O, in bytes of parent */
 	struct ioband_ent	*parent;
-	struct bio		*head;	/* that goes next from here, NULL if none waits */
-	struct rb_root_cached	ready;	/* gates: who may go, as far as we know */
-	u64			vtime;	/* gates: start tag of the last to go */
+	struct bio		*head;	/* the next bio from here, NULL if none waits */
+	struct rb_root_cached	ready;	/* gates: entities below that may dispatch */
+	u64			vtime;	/* gates: start tag of the last dispatch */
 	u64			vlast;	/* gates: the greatest tag handed out */
-	s64			busy_until_ns;	/* gates: from then on a small I/O can go */
-	s64			last_due;	/* of the last to go, see ioband_due() */
+	s64			busy_until_ns;	/* gates: when a small I/O has room again */
+	s64			last_due;	/* ns, of the last dispatch, see ioband_due() */
 	enum ioband_kind	kind;
 	enum ioband_state	state;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is written to a control file of a device, "MAJOR:MINOR BODY", parsed strictly.  Whatever
- * does not make sense as a whole changes nothing.
+ * Lines "MAJOR:MINOR BODY" that are written to control files.  Parsing is strict: a line that is
+ * not valid as a whole changes nothing.
  */
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
@@ -12,25 +12,25 @@
 #include "ioband.h"
 
 /**
- * ioband_parse_u64 - a decimal number without a sign
- * @str:	all of it
- * @val:	set to it
+ * ioband_parse_u64 - parse a decimal number without a sign
+ * @str:	the number, and nothing after it
+ * @val:	set to the number
  *
  * Return: 0, -EINVAL, or -ERANGE from 2^64 on.
  */
 int ioband_parse_u64(const char *str, u64 *val)
 {
-	/* kstrto*() takes a sign */
+	/* kstrtou64() would accept a sign */
 	return isdigit(*str) ? kstrtou64(str, 10, val) : -EINVAL;
 }
 
 /**
- * ioband_check_dev - is the name of a device one that can be?
- * @input:	a line that begins with "M:m"
+ * ioband_check_dev - check that "MAJOR:MINOR" is within the range of device numbers
+ * @input:	a line that begins with "MAJOR:MINOR"
  * @body:	set to what follows
  *
- * blkg_conf_open_bdev() cuts numbers to 32 bits and lets a minor run over into
- * the major: a name that is out of range must not find another device.
+ * blkg_conf_open_bdev() truncates numbers to 32 bits and lets a minor overflow into the
+ * major.  A name that is out of range must not find another device.
  *
  * Return: 0, -EINVAL or -ENODEV.
  */
@@ -42,7 +42,7 @@ static int ioband_check_dev(char *input, char **body)
 	char *minor = buf, *major;
 	unsigned int num;
 
-	/* something has to be between it and what follows, if only a newline */
+	/* there has to be a separator after the name, even if only a newline */
 	if (!len || len >= sizeof(buf) || !name[len])
 		return -EINVAL;
 	*body = name + len + 1;
@@ -61,12 +61,12 @@ static int ioband_check_dev(char *input, char **body)
 }
 
 /**
- * ioband_is_too_deep - is a cgroup too far down for limits?
+ * ioband_is_too_deep - is a cgroup too deep in the hierarchy for limits?
  * @blkcg:	the cgroup
  *
- * A bio meets every limit above its group under dev->lock.
+ * A bio is charged at each gate above its group while dev->lock is held.
  *
- * Return: true if it is below IOBAND_MAX_LEVEL.
+ * Return: true if the cgroup is below IOBAND_MAX_LEVEL.
  */
 bool ioband_is_too_deep(struct blkcg *blkcg)
 {
@@ -74,7 +74,7 @@ bool ioband_is_too_deep(struct blkcg *blkcg)
 	       blkcg->css.cgroup->level > IOBAND_MAX_LEVEL;
 }
 
-/* *@activated is a reference on the disk if this write activated ioband on it. */
+/* If this activates ioband on the disk, *@activated is set to it, with a reference. */
 static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 			     struct ioband_line *line, struct gendisk **activated)
 {
@@ -83,7 +83,7 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 
 	if (line->wants && ioband_is_too_deep(blkcg))
 		return -E2BIG;
-	/* nothing to take away from a device that never had a rule */
+	/* a device that never had a limit or weight has none to remove */
 	if (!disk->queue->ioband && !line->wants)
 		return 0;
 	ret = ioband_activate(disk);
@@ -94,7 +94,7 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 		*activated = disk;
 	}
 	ret = blkg_conf_prep(blkcg, &blkcg_policy_ioband, ctx);
-	/* the queue's previous disk has gone just now, and all policies with it */
+	/* the disk has just been removed from the queue, and all policies with it */
 	if (ret == -EOPNOTSUPP)
 		return -ENODEV;
 	if (ret)
@@ -105,16 +105,16 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 }
 
 /**
- * ioband_write_line - what "MAJOR:MINOR BODY" says of a group on a device
+ * ioband_write_line - apply a line "MAJOR:MINOR BODY" to a cgroup on a device
  * @blkcg:	the cgroup
  * @buf:	the line; changed
- * @line:	how to read BODY, and what to do then
+ * @line:	how to parse BODY, and how to apply it to the group
  *
- * Who has written nonsense has taken no lock and activated nothing.
+ * A line that is not valid takes no lock and activates nothing.
  *
  * Context: may sleep.
  * Return: 0, -EINVAL, -ENODEV, -ENOMEM, -E2BIG for a cgroup below IOBAND_MAX_LEVEL, or
- *	   what @line->parse has to say.
+ *	   the error of @line->parse.
  */
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 {
@@ -134,7 +134,7 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 	if (ret)
 		return ret;
 
-	/* blkg_conf_prep() allocates under a mutex that is taken in a freeze */
+	/* blkg_conf_prep() allocates under a mutex that is also taken while a queue is frozen */
 	memflags = memalloc_noio_save();
 	if (line->wants)
 		ret = ioband_own_pages(blkcg);

@@ -9,8 +9,8 @@
 #include <linux/tracepoint-defs.h>
 
 /*
- * What the rest of the block layer calls, in the order a bio and a disk meet
- * it.  Everything else of ioband is behind ioband.h.
+ * The functions that the rest of the block layer calls, in the order in which a bio and a disk
+ * pass them.  Everything else is declared in ioband.h.
  */
 
 struct blkcg_gq;
@@ -21,11 +21,14 @@ struct gendisk;
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
-/* True from the first rule on any device on, until the last such device goes. */
+/*
+ * True from the first limit or weight on any device on, until the last such device is removed; for
+ * good once a cgroup has had one for all devices.
+ */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 /* True from the first weight that is not the default on. */
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
-/* True before ioband_share_key is: no bio may be counted whose completion goes unseen. */
+/* Set before ioband_share_key, so that each bio that is counted is also seen to complete. */
 DECLARE_STATIC_KEY_FALSE(ioband_done_key);
 DECLARE_TRACEPOINT(ioband_complete);
 
@@ -46,13 +49,13 @@ void ioband_unregister_bfq(struct blkcg_policy *pol);
 u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight);
 
 /**
- * ioband_own_bio - make a bio of dirty pages the group's that dirtied them
+ * ioband_own_bio - associate a bio of dirty pages with the group that dirtied them
  * @bio: bio that is about to be submitted for the first time
  *
  * Context: process context.
- * Return: true if clones of @bio have been submitted, and it ends with the last of them:
- *	   it is of several groups, or where there are weights, it is long or others are
- *	   chained to it.
+ * Return: true if clones of @bio have been submitted, and it ends with the last of them.  That
+ *	   is so if several groups dirtied its pages; and, on a device with weights, if it is
+ *	   long or other bios are chained to it.
  */
 static inline bool ioband_own_bio(struct bio *bio)
 {
@@ -64,14 +67,12 @@ static inline bool ioband_own_bio(struct bio *bio)
 }
 
 /**
- * ioband_bio - pass a bio through the caps of its group
- * @bio: bio that is about to enter the queue of its device, or the remainder
- *	 of a split
+ * ioband_bio - charge a bio to the limits of its group, and hold it if they have no room
+ * @bio: bio that is about to enter the queue of its device, or the remainder of a split
  *
- * Context: process context; @bio holds no queue reference yet.  Sleeps only to
- *	    drop a disk, see blkcg_schedule_throttle().
- * Return: true if ioband keeps @bio and submits it later; the caller must not
- *	   touch it again.
+ * Context: process context; @bio holds no queue reference yet.  Sleeps only to drop a
+ *	    reference on a disk, see blkcg_schedule_throttle().
+ * Return: true if ioband holds @bio and submits it later; the caller must not touch it again.
  */
 static inline bool ioband_bio(struct bio *bio)
 {
@@ -95,11 +96,11 @@ static inline void ioband_done_bio(struct bio *bio)
 }
 
 /**
- * ioband_repay - wait for what the current task's group owes a disk
+ * ioband_repay - wait for the debt of the current task's group on a disk
  * @blkg:	the group on the disk
  * @disk:	the disk
  *
- * Sleeps for a while at most and has the task come by again if something is left.
+ * Sleeps for a limited time only; if there is still a debt, the task is made to call this again.
  *
  * Context: on the way to user space, no lock held.
  */

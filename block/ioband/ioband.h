@@ -22,14 +22,16 @@
 #include "sharer.h"
 
 /*
- * The map of ioband.  A bio travels admit.c, decide.c, queue.c, dispatch.c,
- * complete.c, on a zoned disk lane.c, and pays by reserve.c without dev->lock, by
- * charge.c with it, or owes by debt.c;
- * rules come in through files.c and rule.c; policy.c has the essay.
+ * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
+ * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
+ * lane.c on zoned disks) until dispatch.c and submit.c release it.  share.c and the files
+ * that it names share a device by weight.  Limits are set by limit_file.c, files.c,
+ * default.c and rule.c.  Buffered writes: writeback.c, pace.c and ticket.c.  policy.c
+ * describes the model.
  *
  * Lock order, outermost first:
  *
- *	q->rq_qos_mutex		serialises rule writes on one device
+ *	q->rq_qos_mutex		serialises writes to control files for one device
  *	q->blkcg_mutex
  *	q->queue_lock		the blkg tree
  *	blkcg->lock
@@ -37,84 +39,85 @@
  *
  * Invariants:
  *
- *  I1	A bio is in exactly one place: with its submitter, in a lane, in one
- *	group's fifo, in one released list, or below us.  All moves between ours are
- *	under dev->lock.
- *  I2	A bio in a fifo or a released list keeps its reference on its blkg, and
- *	that one on its parents: every group that a waiting bio can meet exists.
- *  I3	No limit and no weight holds anything on a device once dev->dead is set.  A disk
- *	that goes away is marked first; then ioband_let_go() sets dev->dead if dev->ready
- *	is set.  Who activates a device sets dev->ready and then looks for the
- *	mark.  Both look at and set dev->ready under queue_lock.
- *  I4	A rule's rates never change; a new rule replaces it.  Its TAT is taken
- *	over by exchanging it for IOBAND_TIME_MOVED, so that whoever still sees the
- *	old rule cannot charge it, and asks again under dev->lock.
- *  I5	A non-empty fifo has its source in the ready tree of its gate; a gate with
- *	something ready is in the ready tree of the gate above if its own limits
- *	let the head go now, else in dev->timed, keyed by when they will.
- *  I6	What a bio pays, it pays at all its gates or at none.
+ *  I1	A bio is in exactly one place: with its submitter, in a lane, in one group's
+ *	fifo, in one list of released bios, or in a layer below ioband.  It moves between
+ *	places of ioband under dev->lock.
+ *  I2	A bio in a fifo or a list of released bios keeps its reference on its blkg, and
+ *	the blkg keeps references on its parents: every group that a waiting bio can meet
+ *	exists.
+ *  I3	No limit and no weight holds a bio on a device after dev->dead is set.  A disk that
+ *	is being removed is marked first; then ioband_let_go() sets dev->dead if dev->ready
+ *	is set.  The task that activates a device sets dev->ready and then looks for the
+ *	mark.  Both read and set dev->ready under queue_lock.
+ *  I4	The rates of a rule never change; a new rule replaces it.  The TAT of the old rule
+ *	is taken over by exchanging it for IOBAND_TIME_MOVED, so that a bio that still sees
+ *	the old rule cannot be charged to it, and is decided on under dev->lock.
+ *  I5	A non-empty fifo has its source in the ready tree of its gate.  A gate with an
+ *	entity in its ready tree is itself in the ready tree of the gate above if its own
+ *	limits let its first bio pass now; else it is in dev->timed, by the time when they
+ *	will.
+ *  I6	A bio pays at all its gates or at none.
  *  I7-I9 are in sharer.h.
- *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead
- *	past all limits on the way to the root, and held bios of dir wait at those.  A
- *	limit that comes or goes changes dev->gen only; each group finds its gates
- *	anew when it next has a bio to admit or to release.
- *  I11	On a zoned disk, of the writes that must stay in order in a lane, at most one
- *	is in a fifo or a released list.  The others wait in the lane in the order
- *	in which they were submitted.  The rest of a split is not held: it follows its
- *	first part, which is being submitted, and is owed.  This holds for a dead device,
- *	too.
- *  I12	What is in reserve has been charged to its TAT, and is no more than
- *	IOBAND_RESERVE_NS of the rate.  While somebody waits at a gate nothing is in
- *	reserve there, but for what CPUs were buying when the first began to wait;
- *	a bio that finds that goes before those who wait.
+ *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead to
+ *	all gates on the way to the root, and held bios of dir wait at those.  A gate that
+ *	comes or goes changes dev->gen only; each group looks up its gates again before its
+ *	next bio is admitted or dispatched.
+ *  I11	On a zoned disk, at most one of the writes in a lane is in a fifo or a list of
+ *	released bios.  The others wait in the lane in the order in which they were
+ *	submitted.  The rest of a split is not held: it follows its first part, which is
+ *	being submitted, and is charged as a debt.  This holds for a dead device, too.
+ *  I12	Units in reserve have been charged to the TAT, and are no more than
+ *	IOBAND_RESERVE_NS of the rate.  While a bio waits at a gate, the gate's reserves are
+ *	empty, except for units that CPUs were buying when the first bio began to wait; a
+ *	bio that finds such units passes before those that wait.
  */
 
 struct ioband_dev;
 
-/* What one hold of dev->lock does at most. */
+/* The most bios or groups that are handled in one hold of dev->lock. */
 #define IOBAND_QUANTUM		64
 /*
- * A cgroup further down than this can have no limits: a bio meets each one on its way,
- * and others wait for dev->lock meanwhile.
+ * The deepest level of a cgroup that can have limits: a bio is charged at each gate above its
+ * group, and other CPUs wait for dev->lock meanwhile.
  */
 #define IOBAND_MAX_LEVEL	64
 
 /* per group, device and direction */
 struct ioband_dir {
-	struct ioband_grp	*grp;	/* whose dir[] we are in */
+	struct ioband_grp	*grp;	/* the group that has this in its dir[] */
 
-	/* What every bio reads; changes under dev->lock. */
+	/* every bio reads these; they change under dev->lock */
 	struct ioband_rule __rcu *rule;
-	struct ioband_dir	*lim;	/* the nearest gate: us or above */
-	struct ioband_dir	*up;	/* if we are a gate: the next one above us */
-	unsigned int		gen;	/* of dev->gen that lim is of: I10 */
+	struct ioband_dir	*lim;	/* the nearest gate: this or one above */
+	struct ioband_dir	*up;	/* if this is a gate: the next gate above */
+	unsigned int		gen;	/* dev->gen when lim was looked up: I10 */
 
-	/* what waits: dev->lock */
+	/* held bios, and debts: dev->lock */
 	struct ioband_ent	gate;
 	struct ioband_ent	source;
 	struct bio_list		fifo;
 	struct list_head	active;	/* in dev->active[] while bios are held */
-	unsigned int		held;	/* bios in it */
-	s64			held_since;
-	s64			held_ns;	/* total, of earlier times */
+	unsigned int		held;	/* bios in fifo */
+	s64			held_since;	/* ns, if held is not 0 */
+	s64			held_ns;	/* ns with held bios, before held_since */
 	u64			nr_throttled;	/* bios ever held */
-	u64			nr_owed;	/* bios that passed as a debt */
-	u64			owed_turn;	/* their bytes that have taken no turn yet */
-	s64			owed_ns;	/* the most that one of them added to the debt */
-	s64			owed_end_ns;	/* when that debt ends */
-	s64			slot_ns;	/* when the next task that has repaid goes on */
+	u64			nr_owed;	/* bios ever passed as a debt */
+	u64			owed_turn;	/* bytes of debt not yet counted in turns */
+	s64			owed_ns;	/* the most that one bio added to the debt */
+	s64			owed_end_ns;	/* when the debt ends */
+	s64			slot_ns;	/* when the next task that repays may go on */
 
-	/* what the bio being dispatched pays here: dev->lock */
+	/* what the bio that is being charged pays here: dev->lock */
 	struct {
 		s64		cost;
 		u64		rem;
 	} bill[IOBAND_NR_UNITS];
 
-	/* as written for this device, U64_MAX for none, 0 for the cgroup's: queue_lock */
+	/* set for this device, U64_MAX: no limit, 0: the cgroup's for all devices: queue_lock */
 	u64			own[IOBAND_NR_UNITS];
-	/* what counts, U64_MAX for none: dev->lock to write */
+	/* in effect, U64_MAX: no limit: dev->lock to write */
 	u64			limit[IOBAND_NR_UNITS];
-	struct ioband_rule	*spare;	/* for the cgroup's, until the group is online */
+	struct ioband_rule	*spare;	/* until the group is online, see default.c */
 };
 
 /* per CPU and group: the v1 statistics, by ioband_stat_kind() */
@@ -128,41 +131,41 @@ struct ioband_stat {
 /* per group and device */
 struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
-	struct ioband_dev	*dev;	/* set before anybody finds us */
-	struct ioband_stat __percpu *stat;	/* NULL where v2 counts */
+	struct ioband_dev	*dev;	/* set before the group is published */
+	struct ioband_stat __percpu *stat;	/* NULL on v2, which has its own */
 	struct ioband_lease __percpu *lease;
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
-	/* of dirty pages, see writeback.c: dev->lock to write */
-	unsigned int		limits_nr;	/* times that limits of writes began */
-	unsigned int		io_bytes;	/* average length of a write of them */
-	s64			owed_at_ns;	/* when one last passed unpaid */
+	/* for writes of dirty pages, see writeback.c: dev->lock to write */
+	unsigned int		limits_nr;	/* how often limits of writes began */
+	unsigned int		io_bytes;	/* average length of such a write */
+	s64			owed_at_ns;	/* when such a write last passed unpaid */
 	struct ioband_share	share;
 } __aligned(IOBAND_CARRY_MASK + 1);
 
-/* per device, direction and some CPUs: bios on their way out */
+/* per device, direction and several CPUs: released bios, which a worker submits */
 struct ioband_out {
 	struct ioband_dev	*dev;
 	struct bio_list		bios;	/* dev->lock */
-	unsigned int		carried;	/* of these, that the share gate let go */
+	unsigned int		carried;	/* how many the share gate released */
 	struct work_struct	work;
 };
 
 /* per zoned device: writes that wait for those before them, I11; dev->lock */
 struct ioband_lane {
 	struct bio_list		bios;
-	struct bio		*first;	/* in a fifo or on its way out; NULL for none */
+	struct bio		*first;	/* held or being submitted; NULL for none */
 };
 
-/* per cgroup: what is for all devices; blkcg->lock to write */
+/* per cgroup: settings for all devices; blkcg->lock to write */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;	/* first */
 	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
 	u64			limit[2][IOBAND_NR_UNITS];	/* 0 for none */
 };
 
-/* cgroups that have such limits */
+/* the number of cgroups that have limits for all devices */
 extern atomic_t ioband_nr_defaults;
 
 /* Has a cgroup limits for all devices? */
@@ -186,22 +189,22 @@ struct ioband_lease {
 	unsigned int		nr;	/* of the device's, else it is void */
 };
 
-/* per device that has or had a rule */
+/* per device that has or had a limit, or a bio while there are weights */
 struct ioband_dev {
-	/* read by all, change under the lock */
+	/* every bio reads these; they change under the lock */
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
-	unsigned int		lanes_busy;	/* lanes that are */
-	bool			ready;	/* all its groups are there */
+	unsigned int		lanes_busy;	/* the number of lanes in use */
+	bool			ready;	/* all its groups exist */
 	bool			weights_off;	/* see device_file.c */
 
 	struct gendisk		*disk;
 	struct request_queue	*q;
-	/* our own: a rescuer must not wait for a device above or below */
+	/* one per device: its rescuer must not wait for a device above or below */
 	struct workqueue_struct	*wq;
 	struct ioband_out	*out;	/* see ioband_out_of() */
 	struct ioband_lane	*lanes;	/* NULL if it is not zoned */
 
-	struct kref		ref;	/* one is the disk's, one each group's */
+	struct kref		ref;	/* one for the disk, and one for each group */
 
 	/* who need not wait, see bypass.c: read by all, changes under the lock */
 	struct ioband_grp	*solo;	/* alone for a while: passes ... */
@@ -212,31 +215,31 @@ struct ioband_dev {
 	bool			draining;	/* see ioband_uncounted() */
 	struct ioband_passed __percpu *passed;
 
-	/* of what follows, and of what waits */
+	/* protects what follows, and everything that waits */
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	bool			dead;
 	struct rb_root_cached	timed;	/* gates by time */
 	struct ioband_ent	top[2];
 	struct list_head	active[2];	/* dirs with a non-empty fifo */
-	s64			changed;	/* when a limit last did: nobody was due before */
-	s64			armed;	/* when the timer fires, else S64_MAX */
-	s64			slack_ns;	/* that it is set late */
+	s64			changed;	/* when limits last changed: no bio is due before */
+	s64			armed;	/* when the timer fires, S64_MAX if it is not set */
+	s64			slack_ns;	/* by which the timer is set late */
 	struct hrtimer		timer;
 	struct work_struct	work;
 	struct ioband_sharer	share;
 };
 
-/* what one write says of limits: those that are set, U64_MAX for none, 0 for the cgroup's */
+/* the limits in one write to a control file: U64_MAX: no limit, 0: that for all devices */
 struct ioband_limits {
 	bool	set[2][IOBAND_NR_UNITS];
 	u64	limit[2][IOBAND_NR_UNITS];
 };
 
-/* how to read "MAJOR:MINOR BODY", and what to do then */
+/* how to parse a line "MAJOR:MINOR BODY", and how to apply it */
 struct ioband_line {
 	int	(*parse)(struct ioband_line *line, char *body);
 	void	(*apply)(struct ioband_line *line, struct ioband_grp *grp);
-	bool	wants;	/* set by parse: more than who never had a rule has */
+	bool	wants;	/* set by parse: the line sets something, and not only removes it */
 };
 
 /*
@@ -271,15 +274,15 @@ static inline struct ioband_grp *blkg_to_grp(struct blkcg_gq *blkg)
 }
 
 /*
- * A device that is not ready may still fail to become so, and take its groups with
- * it: an RCU read side holds that off.  One that is stays while bios have its blkgs.
+ * While a device is not ready, its activation may fail, and its groups are freed after an RCU
+ * grace period.  The groups of a ready device exist while bios have references on their blkgs.
  */
 static inline bool ioband_is_ready(const struct ioband_grp *grp)
 {
 	return READ_ONCE(grp->dev->ready);
 }
 
-/* Is there any weight that concerns this device? */
+/* Does any weight apply to this device? */
 static inline bool ioband_has_weights(const struct ioband_dev *dev)
 {
 	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
@@ -297,10 +300,10 @@ static inline struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
 			    struct ioband_blkcg, cpd);
 }
 
-/* Units a second that a group's cgroup has for all devices, 0 for no limit. */
+/* The limit of a group's cgroup for all devices, units a second; 0 for no limit. */
 static inline u64 ioband_default_limit(const struct ioband_grp *grp, int rw, int unit)
 {
-	/* a group of a test may have no cgroup */
+	/* groups of KUnit tests have no cgroup */
 	if (!ioband_has_defaults())
 		return 0;
 	return READ_ONCE(ioband_blkcg(pd_to_blkg((void *)&grp->pd)->blkcg)->limit[rw][unit]);
@@ -321,8 +324,8 @@ static inline void ioband_used(struct ioband_grp *grp, u64 cost, s64 now)
 }
 
 /*
- * The group whose limits bind this one too: on the default hierarchy its parent
- * if that has our data yet, on v1 none.
+ * The next group whose limits apply to this one, too: on the default hierarchy its parent, if
+ * that has a group on the device yet; on v1 none.
  */
 static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
 {
@@ -332,9 +335,9 @@ static inline struct ioband_grp *ioband_parent(struct ioband_grp *grp)
 }
 
 /*
- * How late a held bio may leave where timers end at ticks, as with highres=off: a tick, and
- * one more until whoever is woken has run.  A group has so much more of a burst there, or
- * I/O after I/O would lose what the ticks take.
+ * How late a held bio may be dispatched where timers expire at ticks, as with highres=off: one
+ * tick, and one more until the woken worker has run.  The burst of each limit is larger by this
+ * much there; otherwise each I/O would lose the time that the ticks take.
  */
 static inline s64 ioband_ticks_ns(void)
 {
@@ -342,8 +345,8 @@ static inline s64 ioband_ticks_ns(void)
 }
 
 /*
- * The state in which a task waits that repays a debt.  A worker of io_uring wakes up when it is
- * asked to end, for which other tasks wait; if a signal is pending already, it sleeps on.
+ * The state in which a task waits for a debt.  A worker of io_uring wakes up if it is asked to
+ * end, since other tasks wait for that; if a signal is pending already, it sleeps on.
  */
 static inline unsigned int ioband_repay_state(void)
 {
@@ -358,20 +361,20 @@ static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
 					 lockdep_is_held(&gate->grp->dev->lock));
 }
 
-/* Does anybody wait at a gate?  dev->lock for a lasting answer. */
+/* Do bios wait at a gate?  Without dev->lock the answer may change at any time. */
 static inline bool ioband_crowded(const struct ioband_dir *gate)
 {
 	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
 }
 
-/* May a bio have to wait for others in its lane?  dev->lock for a lasting answer. */
+/* May a bio have to wait in a lane?  Without dev->lock the answer may change at any time. */
 static inline bool ioband_in_busy_lane(const struct ioband_dev *dev,
 				       const struct bio *bio)
 {
 	return unlikely(READ_ONCE(dev->lanes_busy)) && ioband_in_order(bio);
 }
 
-/* As ioband_is_stale(), of a caller that knows device and direction. */
+/* As ioband_is_stale(), for a caller that knows the device and the direction. */
 static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
 					    const struct ioband_dev *dev, unsigned int rw)
 {
@@ -379,7 +382,7 @@ static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
 	return smp_load_acquire(&dir->gen) != READ_ONCE(dev->gen[rw]);
 }
 
-/* Have gates come or gone since a group found its own?  I10 */
+/* Have gates come or gone since a group looked up its gates?  I10 */
 static inline bool ioband_is_stale(const struct ioband_dir *dir)
 {
 	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
@@ -387,7 +390,7 @@ static inline bool ioband_is_stale(const struct ioband_dir *dir)
 
 /* charge.c */
 enum ioband_terms {
-	IOBAND_TERMS_NOW,	/* there is enough, or nothing is paid */
+	IOBAND_TERMS_NOW,	/* no debt: pay only if the limits have room */
 	IOBAND_TERMS_BOUNDED,	/* a debt, of IOBAND_DEBT_MAX_NS at most */
 	IOBAND_TERMS_DEBT,	/* a debt */
 };
@@ -482,7 +485,7 @@ int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
 /* pace.c */
-#define IOBAND_IO_BYTES	SZ_64K	/* what the first write of dirty pages is taken for */
+#define IOBAND_IO_BYTES	SZ_64K	/* assumed length of the first write of dirty pages */
 int ioband_own_pages(struct blkcg *blkcg);
 void ioband_asked_above(struct bio *bio);
 s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);

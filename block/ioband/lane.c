@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Zoned disks: writes to a sequential zone reach the disk in the order in which they
- * were submitted, or fail.
+ * Lanes, for zoned disks: writes to a sequential zone have to reach the disk in the order in
+ * which they were submitted, or they fail.
  *
- * As soon as a limit holds one, those that follow it into its zone line up behind it,
- * whatever their own limits say and whoever's they are, and meet their limits one at a
- * time: I11.  Zones share lanes, since nothing can be allocated here; a lane is in use
- * only while one of its writes is held or on its way out.
+ * As soon as a limit holds such a write, later writes to its zone line up behind it in a lane,
+ * whatever their own limits allow and whichever group they belong to, and are charged to their
+ * limits one at a time: I11.  Zones share lanes, since nothing can be allocated here.  A lane
+ * is in use only while one of its writes is held or is being submitted.
  */
 #include <linux/blkdev.h>
 #include <linux/hash.h>
@@ -15,11 +15,11 @@
 #include "ioband.h"
 
 #define IOBAND_LANES_SHIFT	6
-/* The first of a lane is being submitted. */
+/* Value of lane->first while the first write of a lane is being submitted. */
 #define IOBAND_LANE_SERVED	((struct bio *)1)
 
 /**
- * ioband_lanes_init - get a device ready to keep writes in order
+ * ioband_lanes_init - allocate the lanes of a device, if it is zoned
  * @dev:	the device
  *
  * Context: may sleep.
@@ -38,20 +38,19 @@ static struct ioband_lane *ioband_lane_at(struct ioband_dev *dev, const struct b
 	return &dev->lanes[hash_32(bio_zone_no((struct bio *)bio), IOBAND_LANES_SHIFT)];
 }
 
-/* Where a write lines up, NULL if it may overtake others. */
+/* The lane of a bio, NULL if the bio need not stay in order. */
 static struct ioband_lane *ioband_lane_of(struct ioband_dev *dev, const struct bio *bio)
 {
 	return dev->lanes && ioband_in_order(bio) ? ioband_lane_at(dev, bio) : NULL;
 }
 
 /**
- * ioband_lane_serve - a bio is about to be submitted: do others wait for it in a lane?
- * @dev:	its device
- * @bio:	the bio
+ * ioband_lane_serve - the lane, if any, in which writes wait until a bio is submitted
+ * @dev:	the device of the bio
+ * @bio:	the bio, which is about to be submitted
  *
- * Context: the one who submits it; only @bio's own way through ioband changes the
- *	    answer.
- * Return: the lane, for ioband_lane_next(); NULL if there is none.
+ * Context: the submitter of @bio; nothing else changes the answer meanwhile.
+ * Return: the lane, for ioband_lane_next(); NULL if @bio is not the first of a lane.
  */
 struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio)
 {
@@ -62,18 +61,18 @@ struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *
 	lane = ioband_lane_at(dev, bio);
 	if (READ_ONCE(lane->first) != bio)
 		return NULL;
-	/* it may be freed, and another bio be where it was */
+	/* once submitted, the bio may be freed, and another bio may have its address */
 	WRITE_ONCE(lane->first, IOBAND_LANE_SERVED);
 	return lane;
 }
 
 /**
- * ioband_lane_wait - line up behind a write that is held or on its way out
+ * ioband_lane_wait - line up a bio behind a write that is held or is being submitted
  * @dev:	the device
- * @bio:	a bio that has just come
+ * @bio:	a bio that has just arrived
  *
  * Context: dev->lock held.
- * Return: true if @bio is kept: ioband_lane_next() brings it back.
+ * Return: true if @bio waits in a lane, until ioband_lane_next() takes it.
  */
 bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio)
 {
@@ -91,7 +90,7 @@ bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio)
 }
 
 /**
- * ioband_lane_begin - a bio is held: others line up behind it
+ * ioband_lane_begin - a bio is held: from now on writes to its zone line up behind it
  * @dev:	the device
  * @bio:	the bio
  *
@@ -104,7 +103,7 @@ void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio)
 	lockdep_assert_held(&dev->lock);
 	if (!lane)
 		return;
-	/* else it is the next in its lane */
+	/* if the lane has a first write already, this is the next one in it */
 	if (!lane->first)
 		WRITE_ONCE(dev->lanes_busy, dev->lanes_busy + 1);
 	WRITE_ONCE(lane->first, bio);
@@ -124,12 +123,12 @@ static struct bio *ioband_lane_pop(struct ioband_dev *dev, struct ioband_lane *l
 }
 
 /**
- * ioband_lane_next - a write has been submitted: who follows it?
+ * ioband_lane_next - a write has been submitted: take the next one in its lane
  * @dev:	the device
- * @lane:	its lane
+ * @lane:	the lane
  *
  * Context: process context.
- * Return: the next one, to be submitted, or NULL if there is none or a limit holds it.
+ * Return: the next bio, to be submitted; NULL if there is none, or if a limit holds it.
  */
 struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of limits: mainline's names and formats.  And "default" in place of a device, for all
- * that have no limit of their own, and in place of a limit, for that of all.
+ * The files of limits, with mainline's names and formats, and one extension, "default".  In place
+ * of a device it stands for all devices that have no limit of their own.  In place of a limit it
+ * stands for the limit of all devices.
  */
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -9,10 +10,10 @@
 
 #include "ioband.h"
 
-/* a v1 file is one limit */
+/* the index of a limit; each v1 file has one limit */
 #define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
 
-/* of v2 */
+/* the names of limits in io.max of v2 */
 static const char * const ioband_keys[] = {
 	[IOBAND_FILE(READ, IOBAND_BYTES)]	= "rbps",
 	[IOBAND_FILE(WRITE, IOBAND_BYTES)]	= "wbps",
@@ -23,12 +24,12 @@ static const char * const ioband_keys[] = {
 struct ioband_conf;
 typedef int (ioband_parse_fn)(char *body, int file, struct ioband_conf *conf);
 
-/* one write */
+/* one write to a file of limits */
 struct ioband_conf {
 	struct ioband_line	line;
 	ioband_parse_fn		*parse;
 	int			file;
-	bool			all;	/* of all devices */
+	bool			all;	/* for all devices */
 	struct ioband_rule	*spare[2];
 	struct ioband_limits	limits;
 };
@@ -39,7 +40,7 @@ static void ioband_conf_set(struct ioband_conf *conf, int file, u64 val)
 	conf->limits.limit[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = val;
 }
 
-/* Is a limit to be what the cgroup has for all devices? */
+/* Is the value of a limit "default", the cgroup's limit for all devices? */
 static bool ioband_is_cgroups(const char *str, const struct ioband_conf *conf)
 {
 	return !conf->all && !strcmp(str, "default");
@@ -101,8 +102,8 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 }
 
 /*
- * Does a direction get a rule?  Not if no limit of it is named, nor if all are to go.
- * Where one goes and the other is not named there may be a rule for that.
+ * May a direction need a rule?  It does not if none of its limits is named, or if all are
+ * removed.  If one is removed and the other is not named, it may, for the other.
  */
 static bool ioband_wants_rule(const struct ioband_conf *conf, int rw)
 {
@@ -119,7 +120,7 @@ static bool ioband_wants_limit(const struct ioband_conf *conf)
 {
 	for (int rw = READ; rw <= WRITE; rw++)
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			/* where there are some for all devices, none on one is a rule too */
+			/* beside limits for all devices, "no limit" on one device is a setting */
 			if (conf->limits.set[rw][unit] &&
 			    (conf->limits.limit[rw][unit] != U64_MAX || ioband_has_defaults()))
 				return true;
@@ -154,7 +155,7 @@ static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 			own[unit] = conf->limits.set[rw][unit] ?
 				conf->limits.limit[rw][unit] : grp->dir[rw].own[unit];
-			/* no limit is none of its own, unless there is one for all devices */
+			/* without a limit for all devices, "no limit" means nothing is set */
 			if (own[unit] == U64_MAX && !ioband_default_limit(grp, rw, unit))
 				own[unit] = 0;
 		}
@@ -162,7 +163,7 @@ static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
 	}
 }
 
-/* "default BODY" */
+/* The line "default BODY": set limits for all devices. */
 static int ioband_write_all(struct blkcg *blkcg, char *body, struct ioband_conf *conf)
 {
 	int ret;
@@ -208,12 +209,12 @@ static ssize_t ioband_write_v2(struct kernfs_open_file *of, char *buf,
 	return ioband_write(of, buf, ioband_parse_v2) ?: nbytes;
 }
 
-/* What was written for a device, U64_MAX for none, 0 if nothing was that counts. */
+/* The limit to show for a device: a number, U64_MAX for no limit, 0 if nothing is set. */
 static u64 ioband_own_limit(struct ioband_grp *grp, int rw, int unit)
 {
 	u64 own = READ_ONCE(grp->dir[rw].own[unit]);
 
-	/* that there is none goes without saying, unless there is one for all */
+	/* "no limit" is shown only if there is a limit for all devices */
 	return own == U64_MAX && !ioband_default_limit(grp, rw, unit) ? 0 : own;
 }
 
@@ -239,13 +240,16 @@ static int ioband_show_v1(struct seq_file *sf, void *v)
 	return 0;
 }
 
-/* Limits by their names, each of them a number, "max" or, where there is one for all, "default". */
+/*
+ * Print limits as "NAME=VALUE".  VALUE is a number or "max"; for a device that has the limit for
+ * all devices it is "default".
+ */
 static void ioband_show_limits(struct seq_file *sf, const char *dname,
 			       u64 limit[2][IOBAND_NR_UNITS], struct ioband_grp *grp)
 {
 	seq_puts(sf, dname);
 	for (int file = 0; file < ARRAY_SIZE(ioband_keys); file++) {
-		/* bytes of both directions come first */
+		/* mainline's order: bytes of both directions come first */
 		int rw = file % 2, unit = file / 2;
 		u64 val = limit[rw][unit];
 

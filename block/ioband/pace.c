@@ -2,9 +2,9 @@
 /*
  * Buffered writes: how fast a group's tasks may dirty pages.
  *
- * kernel/cgroup/dirty_pace.c has them wait, and asks here what the group's limits are,
- * those of its ancestors included, what it can write where there are only weights, and what
- * it owes to disks below.
+ * kernel/cgroup/dirty_pace.c makes these tasks wait.  It asks here for the limits that apply to
+ * the group, those of its ancestors included; whether weights, which set no rate, share the
+ * device; and for the debts of the group on disks below.
  */
 #include <linux/backing-dev.h>
 #include <linux/blkdev.h>
@@ -14,12 +14,13 @@
 
 #include "ioband.h"
 
-/* A group that has reached a disk from above is slowed by that disk for so long after. */
+/* For this time after unpaid writes of a group reached a disk below, its limits apply above. */
 #define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
 
 /*
- * A group on the disk that a backing device is, NULL if it is none.  One that has not met the
- * disk yet has no limits of its own there: its nearest ancestor that has stands for it.
+ * The group of a cgroup on the disk of a backing device; NULL if there is no disk or no group.  A
+ * cgroup that has not used the disk yet has no group and no limits of its own there: then this is
+ * the group of its nearest ancestor that has one.
  */
 static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 					 struct backing_dev_info *bdi)
@@ -28,7 +29,7 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	struct blkcg_gq *blkg = NULL;
 	struct ioband_grp *grp;
 
-	/* only disks own any */
+	/* only a disk can be the owner of a backing device */
 	if (!owner)
 		return NULL;
 	ioband_default_meet(css, dev_to_disk(owner));
@@ -38,7 +39,10 @@ static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
 	return grp && ioband_is_ready(grp) ? grp : NULL;
 }
 
-/* Its writes may become writes of others: btrfs has no disk, some disks have several. */
+/*
+ * May writes to a backing device become writes to other disks?  That of btrfs has no disk; dm, md
+ * and loop devices have disks or files below.
+ */
 static bool ioband_is_above(struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
@@ -47,19 +51,19 @@ static bool ioband_is_above(struct backing_dev_info *bdi)
 	       dev_to_disk(owner)->major == LOOP_MAJOR;
 }
 
-/* Bytes a second that a group's own limits let through in I/Os of @io_bytes, 0 for no limit. */
+/* Bytes a second that a group's own limits allow in I/Os of @io_bytes, 0 for no limit. */
 static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
 {
 	u64 bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
 	u64 ios = READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]);
 
-	/* twice, or one I/O a second would never become longer than it is */
+	/* assume two I/Os at least: at one a second their average length could never grow */
 	if (ios != U64_MAX && ios < U32_MAX)
 		bps = min(bps, max(ios, 2) * io_bytes);
 	return bps == U64_MAX ? 0 : bps;
 }
 
-/* What the limits of a group and of those above it say, and what it owes.  RCU read side. */
+/* The limits of a group and of those above it, and its debt.  RCU read side. */
 static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 {
 	struct dirty_rate rate = { };
@@ -74,7 +78,7 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
 		if (bps)
 			rate.bps = min(rate.bps ?: U64_MAX, bps);
-		/* most groups have no rules: a clock is not free */
+		/* most groups have no limits: read the clock, which takes time, only if needed */
 		now = now ?: ktime_get_ns();
 		rate.owed_ns = max_t(s64, rate.owed_ns, ioband_rule_debt(rule, now));
 		rate.shared |= grp != own;
@@ -85,13 +89,14 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 }
 
 /**
- * ioband_limits_since - see struct dirty_rate
- * @dir:	a group's writes
+ * ioband_limits_since - a number that changes when the limits of a group's writes begin
+ * @dir:	the group, direction WRITE
  *
- * That of the topmost limit: who sets those below cannot begin an account anew by it.
+ * See struct dirty_rate.  The number is that of the topmost limit, so that changes of limits
+ * below it do not restart the group's account.
  *
  * Context: dev->lock held.
- * Return: another number whenever the group's limits begin.
+ * Return: the number, 0 if there are no limits.
  */
 unsigned int ioband_limits_since(struct ioband_dir *dir)
 {
@@ -102,7 +107,7 @@ unsigned int ioband_limits_since(struct ioband_dir *dir)
 	return top ? READ_ONCE(top->grp->limits_nr) : 0;
 }
 
-/* Add what a group's limits on a disk say that may be below.  RCU read side. */
+/* Add the limits and the debt of a group on a disk that may be below.  RCU read side. */
 static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64 now)
 {
 	struct dirty_rate below = ioband_rate_of(grp);
@@ -121,9 +126,10 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
 }
 
 /*
- * A device can be above several disks, and nobody knows which of them a file is on.  A disk
- * counts if dirty pages of the group have reached it in the last IOBAND_BELOW_NS.  Where the
- * group has not been yet, groups above it may have limits.
+ * Add the limits of disks below a device.  It can have several disks below, and it is not known
+ * which of them a file is on: a disk counts if unpaid writes of the group have reached it in the
+ * last IOBAND_BELOW_NS.  On disks that the group has not used yet, groups above it may have
+ * limits.
  */
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
@@ -149,10 +155,10 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
 	struct dirty_rate rate = ioband_rate_of(grp);
 
-	/* weights may be the group's, which has not met the disk yet */
+	/* a cgroup that has no group on the disk yet may have a weight there later */
 	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
 	rate.limited |= rate.measured;
-	/* here it is paid in advance, and who pays waits for that */
+	/* on this device tasks pay in advance, and wait for the debt when they pay */
 	rate.owes = rate.owed_ns > 0;
 	rate.owed_ns = 0;
 	if (ioband_is_above(bdi))
@@ -179,7 +185,7 @@ static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_
 	return least == U64_MAX ? 0 : least;
 }
 
-/* A disk below that a group owes to, and where others wait; with references on both. */
+/* A group with a debt on a disk below where bios wait; with references on blkg and disk. */
 static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
 {
 	s64 owed_at_ns, now = ktime_get_ns();
@@ -217,12 +223,12 @@ static void ioband_line_up_below(struct cgroup_subsys_state *css)
 }
 
 /**
- * ioband_asked_above - a task writes metadata to a device whose limits let it
- * @bio:	the bio
+ * ioband_asked_above - have a task that writes metadata wait for debts on disks below
+ * @bio:	the metadata, which the limits on its own device let pass
  *
- * If the device is above others, those may have limits, and there it is a driver that
- * writes: the task that asks waits on its way to user space.  A task that is to come by for
- * another disk does that: it may owe there, and looks at the disks below all the same.
+ * If the device is above others, those may have limits, and a driver writes to them.  The
+ * task that submits @bio has to wait for these debts, on its way to user space.  A task that is
+ * to wait there for another disk is left alone: it will look at all disks below anyway.
  *
  * Context: process context; see blkcg_schedule_throttle().
  */
@@ -235,18 +241,19 @@ void ioband_asked_above(struct bio *bio)
 }
 
 /**
- * ioband_owed_below_ns - what drivers have written for a group and it owes
+ * ioband_owed_below_ns - the time until a group's debts on disks below are repaid
  * @css:	the group
- * @disk:	the device that the current task comes by for; what is owed to that is not
- *		looked at
+ * @disk:	the device in whose name the current task was told to wait; the debt on this
+ *		device itself is not counted
  *
- * A task comes by for one disk only, and may have asked several for metadata.
+ * Drivers made these debts when they wrote for the group.  A task is told to wait in the name
+ * of one disk only, and may have written metadata to several.
  *
- * Has the current task line up at a device below if the group owes nothing, see
- * ioband_stand_in_line().
+ * If there is no debt left, the current task waits in line at a device below, if there is a
+ * line, see ioband_stand_in_line().
  *
  * Context: may sleep.
- * Return: ns until it is repaid.
+ * Return: the time in ns, 0 if there is no debt.
  */
 s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
 {
@@ -275,11 +282,11 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
 
-	/* once for a disk: a task that comes again is in a long call */
+	/* a task that asks twice for a disk is in a long system call: it has to pay at once */
 	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
 	    current->throttle_disk == dev_to_disk(owner))
 		return false;
-	/* it comes with the first I/O; before, nobody would have the task wait */
+	/* without a blkg, which the first I/O creates, the task would not be made to wait */
 	scoped_guard(rcu)
 		if (!blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)),
 				 dev_to_disk(owner)->queue))
@@ -298,8 +305,8 @@ static const struct dirty_owner_ops ioband_dirty_ops = {
 };
 
 /**
- * ioband_own_pages - let pages have owners, if a group needs that
- * @blkcg:	the group that got a limit or weight
+ * ioband_own_pages - record the dirtiers of pages, if a group needs that
+ * @blkcg:	the group that is given a limit or weight; the root group does not need it
  *
  * Context: may sleep.
  * Return: 0, or -ENOMEM.

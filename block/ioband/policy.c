@@ -3,51 +3,54 @@
  * ioband - one cgroup policy for block I/O
  *
  * The problem.  An administrator wants to say "this group gets at most 3 MiB/s of
- * that disk" and have exactly that, whatever the device, the scheduler and the
- * size of the I/O; and nobody else may notice.
+ * that disk" and get exactly that, whatever the device, the scheduler and the
+ * size of the I/O; and no other group may be slowed down by it.
  *
- * The model.  A limit is a virtual clock, see rate.h.  A group with limits on a
- * device and direction is a gate.  On the default hierarchy a bio passes the
- * gates of its group and of all above it; on v1 the one of its group.  It pays at
- * all of them or at none.
+ * The model.  A limit is a virtual clock, see rate.h.  The limits of a group on a
+ * device and direction are a gate.  On the default hierarchy a bio passes the
+ * gates of its group and of all groups above; on v1 only that of its group.  The
+ * bio pays at all its gates or at none.
  *
  *	submit_bio()
- *	    |		v1, dirty pages: writeback.c makes it the group's that dirtied
- *	    |		them
+ *	    |		dirty pages: writeback.c associates the bio with the
+ *	    |		group that dirtied them
  *	submit_bio_noacct()
  *	    |
- *	admit.c		enough at every gate, and nobody waits there: go on
+ *	admit.c		passes if each gate has room and no bio waits there
  *	    |		else
- *	decide.c	whose limits bind who asks for it?  debt.c: it goes, and is owed
+ *	decide.c	passes as a debt (debt.c) if the gate does not apply to the
+ *	    |		task that asks for the bio, or locks or memory wait for it
  *	    |		else
- *	queue.c		wait in the group's fifo; gates take the groups below
- *	    |		them in turn
- *	dispatch.c	a timer, set to when the first may go; submitted by a worker
- *	    |		near the CPU it came from
- *	share.c		where weights are set: wait while the device has enough
- *	    |		to do; the group with the least of its share goes first
+ *	queue.c		is held in the group's fifo; at each gate the groups below
+ *	    |		take turns
+ *	dispatch.c	a timer expires when the first bio may pass; submit.c
+ *	    |		submits it near the CPU that it came from
+ *	share.c		with weights: waits while the device has enough to do; the
+ *	    |		group that is furthest behind its share is first
  *	complete.c, observe.c
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
- * and no lock, so nothing but its group waits for it.  Metadata and swap pass at
- * once, and the group owes; so does writeback that others wait for, within bounds.
+ * and no lock, so nothing but its group waits for it.  Metadata, swap and
+ * writeback are not held, since other groups wait for them: what has not been
+ * paid in advance passes as a debt.
  *
  * Example, default hierarchy: A has wbps=2097152, its children B and C write as
- * much as they can, C has wbps=1572864.  Gates are A and C.  B's bios wait at A,
- * C's at C first.  A takes B and C in turn, so each gets 1 MiB/s.  B stops: C
- * goes on at its own 1.5 MiB/s, and A lets half a MiB/s go unused.
+ * much as they can, and C has wbps=1572864.  The gates are A and C.  B's bios wait
+ * at A, C's bios at C first.  At A groups B and C take turns, so each gets 1 MiB/s.
+ * When B stops, C goes on at its own 1.5 MiB/s, and 0.5 MiB/s of A's limit are not
+ * used.
  *
- * Shares.  Who is active on a device gets its time in proportion to the weights, see
- * share.h.  That can only be so for what waits here, so no more I/Os are in the device
- * than it needs to be busy, see depth.h.
+ * Shares.  The groups that are active on a device get its time in proportion to their
+ * weights, see share.h.  ioband can only order bios that wait here, so it has no more
+ * I/Os in flight than the device needs to be busy, see depth.h.
  *
- * Lifetimes.  A device's ioband_dev comes with its first rule, or its first bio under
- * weights, and goes with the disk and the last of its groups.  Groups are blkg policy
- * data.  What a removed group still has waiting keeps it alive (I2), under the limits of
- * the groups above.
+ * Lifetimes.  A device's ioband_dev is created with its first limit, or with its first
+ * bio while there are weights, and is freed with the disk and the last of its groups.
+ * Groups are blkg policy data.  Bios that a removed group still has waiting keep the
+ * group alive (I2); they wait for the limits of the groups above.
  *
- * Not goals: scheduling inside the device, latency targets, a hierarchy of our
- * own, user space helpers.
+ * Not goals: scheduling inside the device, latency targets, a hierarchy besides that of
+ * cgroups, user space helpers.
  */
 #include <linux/blkdev.h>
 #include <linux/init.h>
@@ -61,7 +64,7 @@
 
 DEFINE_STATIC_KEY_FALSE(ioband_key);
 
-/* each has what is before it, and more */
+/* each mode includes the one before it */
 enum ioband_mode {
 	IOBAND_OFF,
 	IOBAND_LIMITS,
@@ -72,7 +75,7 @@ static enum ioband_mode ioband_mode __ro_after_init =
 	IS_ENABLED(CONFIG_BLK_CGROUP_IOBAND_DEFAULT_ON) ? IOBAND_ON :
 	IS_ENABLED(CONFIG_BLK_CGROUP_IOBAND_DEFAULT_LIMITS) ? IOBAND_LIMITS :
 	IOBAND_OFF;
-/* of its own: kmalloc() would take nearly twice as much */
+/* a cache for groups: kmalloc() would take nearly twice the memory */
 static struct kmem_cache *ioband_grps __ro_after_init;
 
 static int __init ioband_setup(char *str)
@@ -94,7 +97,7 @@ static int __init ioband_setup(char *str)
 __setup("ioband=", ioband_setup);
 
 /**
- * ioband_owns_limits - who registers the files of limits?
+ * ioband_owns_limits - does ioband register the files of limits?
  *
  * Context: from initcalls on.
  * Return: true if ioband does, false if blk-throttle may.
@@ -105,7 +108,7 @@ bool ioband_owns_limits(void)
 }
 
 /**
- * ioband_owns_weights - who registers the files of weights?
+ * ioband_owns_weights - does ioband register the files of weights?
  *
  * Context: from initcalls on.
  * Return: true if ioband does, false if iocost may.
@@ -121,7 +124,7 @@ static void ioband_free_percpu(struct ioband_grp *grp)
 	free_percpu(grp->lease);
 }
 
-/* Returns false if there is no memory; there may be some to free even so. */
+/* Returns false if there is no memory; the caller frees what was allocated. */
 static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 {
 	int cpu;
@@ -156,7 +159,7 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 	grp = kmem_cache_alloc_node(ioband_grps, gfp | __GFP_ZERO, disk->node_id);
 	if (!grp)
 		return NULL;
-	/* the root is there before anybody knows which hierarchy there will be */
+	/* the root group is created before it is known whether v1 or v2 will be mounted */
 	stats = !cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root;
 	if (!ioband_alloc_percpu(grp, stats, gfp) || !ioband_default_alloc(grp, blkcg, gfp)) {
 		ioband_grp_free_all(grp);
@@ -184,7 +187,7 @@ static void ioband_pd_online(struct blkg_policy_data *pd)
 	ioband_default_online(pd_to_grp(pd));
 }
 
-/* An activation that failed leaves nothing that could be removed, I2. */
+/* Remove the limits of a blkg; it has none if the activation of the policy failed. */
 static void ioband_blkg_removed(struct blkcg_gq *blkg)
 {
 	struct ioband_grp *grp = blkg_to_grp(blkg);
@@ -199,12 +202,12 @@ static void ioband_pd_offline(struct blkg_policy_data *pd)
 }
 
 /**
- * ioband_css_killed - a cgroup is removed, or taken from the block controller
- * @css:	its css, for which nobody can write to files any more
+ * ioband_css_killed - a cgroup is removed, or the block controller is disabled for it
+ * @css:	its css; its files can no longer be written to
  *
- * Much may come before its blkgs go offline: tasks that exit and wait for the I/O that
- * is held for them, and dirty pages.  Their limits, which would hold up both and which
- * nobody can change, go here.  A blkg that joins the list from now on has none.
+ * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and
+ * dirty pages have to be written.  Limits would delay both, and nobody could change them any
+ * more, so they are removed here.  A blkg that joins the list from now on has none.
  *
  * Context: cgroup_mutex held.
  */
@@ -252,13 +255,13 @@ struct blkcg_policy blkcg_policy_ioband = {
 	.pd_stat_fn		= ioband_print_stat,
 };
 
-/* Has a disk begun to go away? */
+/* Is a disk being removed? */
 static bool ioband_goes(struct gendisk *disk)
 {
 	return !disk_live(disk) || test_bit(GD_DEAD, &disk->state);
 }
 
-/* Against ioband_let_go(). */
+/* Set q->ioband and dev->ready; queue_lock orders this against ioband_let_go(). */
 static void ioband_publish(struct request_queue *q, struct ioband_dev *dev, bool ready)
 {
 	guard(spinlock_irq)(&q->queue_lock);
@@ -267,7 +270,7 @@ static void ioband_publish(struct request_queue *q, struct ioband_dev *dev, bool
 		WRITE_ONCE(dev->ready, true);
 }
 
-/* A queue can have got its next disk, and that one rules, by now: then NULL. */
+/* Clear q->ioband.  Returns NULL if it is not @disk's: the queue may have its next disk. */
 static struct ioband_dev *ioband_unpublish(struct gendisk *disk)
 {
 	struct request_queue *q = disk->queue;
@@ -282,11 +285,11 @@ static struct ioband_dev *ioband_unpublish(struct gendisk *disk)
 }
 
 /**
- * ioband_activate - get a device ready for rules
+ * ioband_activate - make a device ready for limits and weights
  * @disk:	the disk
  *
  * Context: may sleep; rq_qos_mutex held.
- * Return: 1 if this made it so, 0 if it was so, or -errno.
+ * Return: 1 if the device became ready, 0 if it was ready already, or -errno.
  */
 int ioband_activate(struct gendisk *disk)
 {
@@ -298,13 +301,13 @@ int ioband_activate(struct gendisk *disk)
 	if (ioband_goes(disk))
 		return -ENODEV;
 	if (q->ioband)
-		/* else the queue's previous disk, whose that is, has not gone yet */
+		/* if not enabled, q->ioband is that of the previous disk, which is being removed */
 		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -ENODEV;
 
 	dev = ioband_dev_alloc(disk);
 	if (!dev)
 		return -ENOMEM;
-	/* pd_init copies it into the groups, and bios look only there */
+	/* ioband_pd_init() copies this into the groups, and bios look only there */
 	ioband_publish(q, dev, false);
 	ret = blkcg_activate_policy(disk, &blkcg_policy_ioband);
 	if (ret) {
@@ -317,14 +320,14 @@ int ioband_activate(struct gendisk *disk)
 }
 
 /**
- * ioband_activated - the part of ioband_activate() that wants no locks held
+ * ioband_activated - the part of ioband_activate() that needs all locks dropped
  * @disk:	the disk, with a reference
  *
  * Context: may sleep.
  */
 void ioband_activated(struct gendisk *disk)
 {
-	/* it may have begun to go away meanwhile: see I3 */
+	/* the removal of the disk may have begun meanwhile: see I3 */
 	if (ioband_goes(disk))
 		ioband_let_go(disk);
 	static_branch_inc(&ioband_key);
@@ -335,7 +338,7 @@ void ioband_activated(struct gendisk *disk)
  * ioband_get_disk - get a reference on the disk of a group
  * @grp:	a group that was found in a list of blkgs
  *
- * A disk first loses its blkgs, and is freed a grace period after that at the earliest.
+ * A disk is freed at least one grace period after its blkgs have left the list.
  *
  * Context: the RCU read side in which the group was found.
  * Return: the disk, NULL if it is about to be freed.
@@ -349,7 +352,7 @@ struct gendisk *ioband_get_disk(struct ioband_grp *grp)
 
 /**
  * ioband_exit_disk - undo ioband_activate()
- * @disk:	a disk whose blkgs are gone
+ * @disk:	a disk whose blkgs have been freed
  *
  * Context: may sleep.
  */

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where held bios wait: the fifos of the groups, and the trees that say whose
- * turn it is.
+ * Queues: where held bios wait.  Each group has a fifo, and trees tell which group is next.
  *
- * For each direction the sources (fifos) and gates (rules) of a device form a
- * tree under the device's top.  An entity that could go, as far as it and those
- * below it know, is in the ready tree of its parent, sorted by start tag; a gate
- * whose own limits make its head wait is in dev->timed instead.  So an event
- * costs a few tree operations however many groups wait: a release moves only the
+ * For each direction the sources (the groups' fifos) and gates (the groups' limits) of a
+ * device form a tree under the device's top.  An entity whose first bio its own limits, and
+ * those of the gates below it, would let pass is in the ready tree of its parent, sorted by
+ * start tag.  A gate whose own limits make its first bio wait is in dev->timed instead.  So
+ * an event costs a few tree operations however many groups wait: a dispatch moves only the
  * TATs on its own path, and passing time only makes more entities ready.
  *
- * Siblings that wait for the same gate take turns by start-time fair queueing:
- * the one with the least start tag goes and its tag advances by what it used of
- * the gate, in bytes.  A newcomer starts at the tag of the last that went, so that
- * a deep queue cannot keep a shallow one out.  What a group owes counts as well, and its
- * tasks stand in line until it is their turn, see ticket.c: otherwise they could take
- * again and again, as a debt, what the first in line has saved.
+ * Siblings that wait at the same gate take turns by start-time fair queueing: the sibling
+ * with the smallest start tag is dispatched, and its tag advances by the bytes that it used
+ * of the gate.  A newcomer starts at the tag of the last sibling dispatched, so that a deep
+ * queue cannot keep a shallow one out.  Debts of a group advance its tag as well, and its
+ * tasks wait in line until it is their turn, see ticket.c: otherwise they could use as a debt,
+ * again and again, what the first in line has saved up.
  *
- * Gates come and go under load, and then those who wait below them are not looked for:
- * whoever is next anyway finds its way anew before it goes, see I10.
+ * When gates come and go under load, the groups that wait below them are not searched for:
+ * each group looks up its gates again before its next bio is dispatched, see I10.
  */
 #include "ioband.h"
 
@@ -79,13 +78,13 @@ static void ioband_ready(struct ioband_ent *ent, s64 now)
 	struct ioband_ent *parent = ent->parent;
 
 	/*
-	 * Nobody has an advantage for having used less of a limit once that is idle.  Before,
-	 * those who use it may be about to come back, though none of them waits.
+	 * When a limit has been idle, having used less of it is no advantage any more.  Before
+	 * busy_until_ns its groups may be about to submit again, though none has a bio waiting.
 	 */
 	if (parent->kind == IOBAND_GATE && !ioband_first(&parent->ready) &&
 	    now > parent->busy_until_ns)
 		parent->vtime = parent->vlast;
-	/* who was away claims nothing for that time */
+	/* an entity that had no bios for a while has no claim for that time */
 	if ((s64)(parent->vtime - ent->tag) > 0)
 		ent->tag = parent->vtime;
 	ent->key = ent->tag;
@@ -94,10 +93,10 @@ static void ioband_ready(struct ioband_ent *ent, s64 now)
 }
 
 /**
- * ioband_time - have something happen at a time
+ * ioband_time - have ioband_expire() return an entity at a given time
  * @dev:	the device
- * @ent:	an entity that is in no tree, or in dev->timed
- * @when:	ns
+ * @ent:	the entity, wherever it is
+ * @when:	the time, ns
  *
  * Context: dev->lock held; the caller arms the timer, see ioband_kick().
  */
@@ -122,9 +121,9 @@ void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
 }
 
 /*
- * The head of a gate starts to save up for more than a burst: from now on it is in
- * service, and who comes later lines up behind it at this gate and those below.
- * Otherwise small ones would take away, again and again, what it has saved.
+ * The first bio of a gate starts to save up for more than a burst.  From now on it is in
+ * service: bios that come later line up behind it at this gate and at those below.
+ * Otherwise small bios would use, again and again, what it has saved up.
  */
 static void ioband_serve(struct ioband_ent *gate)
 {
@@ -146,7 +145,7 @@ static struct bio *ioband_ent_head(struct ioband_ent *ent)
 	return first ? first->head : NULL;
 }
 
-/* Put one entity where it belongs.  Returns true if that may concern its parent. */
+/* Put an entity into the tree where it belongs.  Returns true if its parent may have to move. */
 static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 {
 	struct ioband_ent *parent = ent->parent;
@@ -164,15 +163,15 @@ static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64
 			ioband_serve(ent);
 		ioband_time(dev, ent, when);
 	}
-	/* those above look at the head only */
+	/* the gates above look at the first bio only */
 	return first == ent || ioband_first(&parent->ready) != first ||
 	       parent->state == IOBAND_IDLE;
 }
 
 /**
- * ioband_place - put an entity, and those above, where they belong
+ * ioband_place - put an entity, and those above it, into the trees where they belong
  * @dev:	the device
- * @ent:	a source or gate whose head or limits may have changed
+ * @ent:	a source or gate whose first bio or limits may have changed
  * @now:	ns
  *
  * Context: dev->lock held.
@@ -189,7 +188,7 @@ static struct ioband_ent *ioband_adopt(struct ioband_dev *dev, struct ioband_ent
 {
 	struct ioband_ent *old = ent->parent;
 
-	/* tags are those of one parent */
+	/* a tag is valid for one parent only */
 	if (old != parent) {
 		if (old) {
 			ioband_remove(dev, ent);
@@ -202,7 +201,7 @@ static struct ioband_ent *ioband_adopt(struct ioband_dev *dev, struct ioband_ent
 }
 
 /**
- * ioband_attach - let a group's held bios wait at the gates there are now
+ * ioband_attach - have a group's held bios wait at the gates that exist now
  * @dir:	the group and direction
  * @now:	ns
  *
@@ -218,24 +217,24 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 		struct ioband_rule *rule = ioband_gate_rule(gate);
 
 		ent = ioband_adopt(dev, ent, &gate->gate, now);
-		/* when the first leaves depends on all that can be had, I12 */
+		/* when the first bio is due depends on what CPUs have in reserve, I12 */
 		if (rule)
 			ioband_reserve_reclaim(rule);
 	}
 	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
-	/* each of them may have moved */
+	/* each of these entities may have moved */
 	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)
 		ioband_place_one(dev, ent, now);
 }
 
 /**
- * ioband_hold - keep a bio until its caps let it go
- * @dir:	its group and direction
+ * ioband_hold - hold a bio until its limits have room for it
+ * @dir:	the bio's group and direction
  * @bio:	the bio, stamped
  * @now:	ns
  *
- * The rest of a split goes first: its bytes have been given, and its other half
- * waits for it.
+ * The rest of a split goes to the head of the fifo: its bytes have been charged, and the
+ * completion of the whole bio waits for it.
  *
  * Context: dev->lock held.
  */
@@ -244,7 +243,7 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 	struct ioband_dev *dev = dir->grp->dev;
 	bool first = !dir->held++;
 
-	/* it has paid and will not be sent again: it must not fail for want of a tag */
+	/* a bio that has paid would not be submitted again: it must not fail with -EAGAIN */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	ioband_lane_begin(dev, bio);
 	dir->nr_throttled++;
@@ -271,9 +270,9 @@ static void ioband_unheld(struct ioband_dir *dir, s64 now)
 }
 
 /**
- * ioband_drain - take all bios of a group
- * @dir:	the group and direction, with held bios
- * @bios:	where to add them
+ * ioband_drain - take all held bios of a group
+ * @dir:	the group and direction, which has held bios
+ * @bios:	list that they are added to
  * @now:	ns
  *
  * Context: dev->lock held.
@@ -286,7 +285,7 @@ void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 	ioband_place(dir->grp->dev, &dir->source, now);
 }
 
-/* Take the first bio of a group; the caller places dir->source afterwards. */
+/* Take the first bio of a group from its fifo; the caller places dir->source afterwards. */
 static void ioband_pop(struct ioband_dir *dir, s64 now)
 {
 	if (!--dir->held)
@@ -294,7 +293,7 @@ static void ioband_pop(struct ioband_dir *dir, s64 now)
 	bio_list_pop(&dir->fifo);
 }
 
-/* Advance the start tags from a source up to the top by what @bio uses, and what was owed. */
+/* Advance the start tags from a source up to the top, by what @bio uses and by new debts. */
 static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 			   struct bio *bio, s64 due)
 {
@@ -319,7 +318,7 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 	}
 }
 
-/* Who goes next, if anybody may, after finding its gates anew. */
+/* The group whose bio is next, with its gates up to date; NULL if no group may dispatch. */
 static struct ioband_dir *ioband_next_dir(struct ioband_dev *dev, int rw, s64 now,
 					  unsigned int *budget)
 {
@@ -339,15 +338,15 @@ static struct ioband_dir *ioband_next_dir(struct ioband_dev *dev, int rw, s64 no
 }
 
 /**
- * ioband_next - take the next bio that may go
+ * ioband_next - take the next held bio that may be dispatched
  * @dev:	the device
  * @rw:		READ or WRITE
  * @now:	ns
- * @due:	set to when that bio was due, ns
- * @budget:	how many groups may be looked at; becomes what is left of it
+ * @due:	set to the time when that bio was due, ns
+ * @budget:	in: the number of groups that may be looked at; out: what is left of it
  *
  * Context: dev->lock held.
- * Return: a bio that has paid at all its gates, or NULL.
+ * Return: a bio that has paid at all its gates, NULL if there is none.
  */
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			unsigned int *budget)
@@ -359,7 +358,7 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 		struct bio *bio = ent->head;
 
 		(*budget)--;
-		/* debts and the fast path may have been here meanwhile */
+		/* debts and bios on the fast path may have used the limits meanwhile */
 		*due = ioband_due(dir, bio, now);
 		if (*due > now || !ioband_pay(dir, bio, *due)) {
 			ioband_place(dev, ent->parent, now);
@@ -374,12 +373,12 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 }
 
 /**
- * ioband_expire - take an entity whose time has come
+ * ioband_expire - take an entity whose time, set by ioband_time(), has come
  * @dev:	the device
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: an entity that is in no tree any more, or NULL.
+ * Return: the entity, which is in no tree any more; NULL if there is none.
  */
 struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now)
 {

@@ -12,76 +12,76 @@
 #include <linux/types.h>
 
 /*
- * Cap arithmetic: a virtual scheduling clock, also known as GCRA.
+ * Arithmetic of limits: a virtual scheduling clock, also known as GCRA.
  *
- * A limit of R units (bytes or I/Os) a second is one signed number, the
- * theoretical arrival time (TAT): when the group would be done with all it has
- * been given, had it been served at exactly R.  An I/O that costs C = units/R
- * may leave at
+ * The state of a limit of R units (bytes or I/Os) a second is one signed number, the
+ * theoretical arrival time (TAT).  It is the time at which the group would be done with
+ * all dispatched I/O, had it been served at exactly R.  An I/O that costs C = units/R may
+ * be dispatched at
  *
  *	max(TAT, arrival) + C - B
  *
- * where B is the burst, as time.  A group that was idle thus has B in hand and
- * never more; an I/O that costs more than B leaves once the rest has been earned
- * since it arrived.  When it leaves at @now, TAT becomes
+ * where B is the burst, as time.  A group that was idle thus has a burst of B in hand and
+ * never more; an I/O that costs more than B is dispatched when the group has earned the
+ * rest since the I/O arrived.  When the I/O is dispatched at @now, TAT becomes
  *
  *	max(TAT, now - max(C - B, 0)) + C
  *
- * so that what was earned while nothing wanted it, beyond B, is gone.  Hence in
- * any window of t seconds at most R * t + max(B, first I/O) units leave.
+ * so that time that was earned and not used, beyond B, is lost.  Hence in any window of
+ * t seconds at most R * t + max(B, first I/O) units are dispatched.
  *
- * Example: R = 1 MiB/s and B = 64 KiB = 62.5 ms.  Idle at time 0, the group
- * sends 64 KiB I/Os back to back: the first leaves at 0 and moves TAT to 62.5
- * ms, the second at 62.5 + 62.5 - 62.5 = 62.5 ms, the third at 125 ms.
+ * Example: R = 1 MiB/s and B = 64 KiB = 62.5 ms.  Idle at time 0, the group submits
+ * 64 KiB I/Os back to back: the first is dispatched at 0 and moves TAT to 62.5 ms, the
+ * second at 62.5 + 62.5 - 62.5 = 62.5 ms, the third at 125 ms.
  *
- * Nothing here reads a clock or takes a lock: time comes in as nanoseconds of
- * CLOCK_MONOTONIC, and who updates a TAT from several CPUs does so by cmpxchg.
+ * Nothing here reads a clock or takes a lock: the caller passes the time in ns of
+ * CLOCK_MONOTONIC, and updates a TAT that several CPUs share by cmpxchg.
  */
 
 /* A rate above this is calculated as this: 4 GiB then cost less than 1 ns. */
 #define IOBAND_RATE_MAX		BIT_ULL(62)
-/* No cost and no TAT goes past this, 146 years, so that sums fit an s64. */
+/* No cost and no TAT exceeds this, 146 years in ns, so that sums fit an s64. */
 #define IOBAND_TIME_MAX		((s64)BIT_ULL(62))
 /*
- * The TAT of a rule that another one has taken over from: later than any, also when a CPU
- * gives back what it had in reserve, and by less than the least burst, so that sums fit.
+ * The TAT of a rule that has been replaced.  It is later than any other TAT, even after a CPU
+ * has given back its reserve, but by less than the smallest burst, so that sums fit an s64.
  */
 #define IOBAND_TIME_MOVED	(IOBAND_TIME_MAX + 2 * IOBAND_RESERVE_NS)
 /* The default burst is this much time at the rate ... */
 #define IOBAND_BURST_NS		(5 * NSEC_PER_MSEC)
-/* ... but no less than an ordinary I/O, so that a lone one never waits. */
+/* ... but no less than an ordinary I/O, so that a lone I/O never waits. */
 #define IOBAND_BURST_BYTES	SZ_64K
 #define IOBAND_BURST_IOS	1
 /*
- * A timer and a worker are never quite on time.  What leaves late by no more than
- * this is charged as of when it was due, or else every I/O that costs a burst or
- * more would lose that much of the rate.  So the bound above is one on due times.
+ * Timers and workers are always a little late.  An I/O that is dispatched late by no more
+ * than this is charged as of the time when it was due; otherwise each I/O that costs a
+ * burst or more would lose that much of the rate.  So the bound above is one on due times.
  */
 #define IOBAND_LATE_NS		NSEC_PER_MSEC
 /*
- * CPUs buy units in batches to stay off each other's cache lines.  What all of them
- * can have in reserve together is this much time of the rate.  It is taken out of the
- * burst, since a TAT forgets during idle times what was bought before: so the bound
- * above holds whatever they have.  One case is left: an I/O larger than the burst goes
- * while a CPU, interrupted between taking from its reserve and charging for more, has
- * in hand what could not be taken back.  That CPU may then use its batch on top.
+ * CPUs buy units in batches to stay off each other's cache lines.  Together they can have
+ * this much time of the rate in reserve.  It is taken out of the burst, since a TAT forgets
+ * during idle times what was bought before: so the bound above holds whatever the CPUs have.
+ * One case is left.  While a CPU is interrupted between taking from its reserve and charging
+ * for more, its units cannot be taken back.  If an I/O larger than the burst is dispatched
+ * then, that CPU may use its batch on top.
  */
 #define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
 /*
- * A limit is overdrawn by this much time of its rate at most for I/O that is not
- * held because somebody else waits for it.
+ * The largest debt, as time of the rate, that a limit gets from I/O that is not held because
+ * tasks to which the limit does not apply wait for it.
  */
 #define IOBAND_DEBT_MAX_NS	NSEC_PER_SEC
-/* No batch is of more units than this: reserve.h keeps both units in one number. */
+/* The largest batch in units: reserve.h keeps both units in one number. */
 #define IOBAND_BATCH_MAX	(BIT(28) - 1)
-/* One part in so many of a rate can be spent by those whom the limit does not bind. */
+/* Tasks to which a limit does not apply can spend 1/2 of its rate in the long run. */
 #define IOBAND_LEND_PART	2
 
 /**
  * struct ioband_rate - one limit, ready to calculate with
  * @per_sec:	units a second, 0 for no limit
- * @burst:	ns of the rate that an idle group has in hand
- * @batch:	units that a CPU reserves at a time, 0 for none
+ * @burst:	time of the rate that an idle group has in hand, ns
+ * @batch:	units that a CPU reserves at a time, 0 for no reserves
  *
  * Immutable once set up by ioband_rate_init().
  */
@@ -92,9 +92,9 @@ struct ioband_rate {
 };
 
 /**
- * ioband_cost - time that some units take at a rate
+ * ioband_cost - the time that units take at a rate
  * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
- * @units:	bytes or I/Os, at most 2^33: a bio and a batch
+ * @units:	bytes or I/Os, at most 2^33: those of a bio and a batch
  * @rem:	fraction of a nanosecond carried from one call to the next, as
  *		multiples of 1 / @per_sec ns; start with 0
  *
@@ -114,9 +114,9 @@ static inline s64 ioband_cost(u64 per_sec, u64 units, u64 *rem)
  * ioband_rate_init - set up a limit
  * @r:		the limit
  * @per_sec:	units a second; 0 or U64_MAX mean no limit
- * @min_burst:	the least burst in units
- * @min_batch:	the least batch in units that is worth reserving
- * @nr_parts:	how many batches can be held at a time
+ * @min_burst:	the smallest burst in units
+ * @min_batch:	the smallest batch in units that is worth reserving
+ * @nr_parts:	the number of batches that can be in reserve at a time
  */
 static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 				    u32 min_burst, u32 min_batch,
@@ -133,7 +133,7 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 			 ioband_cost(r->per_sec, min_burst, &rem));
 	r->batch = div_u64(mul_u64_u32_div(r->per_sec, IOBAND_RESERVE_NS, NSEC_PER_SEC),
 			   nr_parts);
-	/* it is bought along with a bio's worth: see ioband_cost() */
+	/* a batch is bought together with the units of a bio: see ioband_cost() */
 	r->batch = min_t(u64, r->batch, IOBAND_BATCH_MAX);
 	if (r->batch < min_batch)
 		r->batch = 0;
@@ -142,11 +142,11 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 }
 
 /**
- * ioband_rate_parts - how many batches is the reserve of a limit worth?
+ * ioband_rate_parts - the number of batches that fit into the reserve of a limit
  * @per_sec:	units a second, 0 or U64_MAX for no limit
- * @min_batch:	the least batch in units
+ * @min_batch:	the smallest batch in units
  *
- * Return: the number, 0 if not one; UINT_MAX for no limit.
+ * Return: the number, 0 if not even one fits; UINT_MAX for no limit.
  */
 static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
 {
@@ -158,14 +158,14 @@ static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
 }
 
 /**
- * ioband_discard_bytes - what a discard counts for
- * @bytes:	that it discards
+ * ioband_discard_bytes - the bytes that a discard is charged for
+ * @bytes:	length of the discard
  *
- * A small discard keeps a disk about as busy as a write of its size.  A large one does
+ * A small discard keeps a disk about as busy as a write of its size.  A large discard does
  * not, and still is not free: a group that discards in a loop gets no more of the disk
  * than its limit is worth.
  *
- * Return: all of the first 4 KiB, or a 256th of it all if that is more.
+ * Return: @bytes up to 4 KiB; above, 4 KiB or 1/256 of @bytes, whichever is more.
  */
 static inline u32 ioband_discard_bytes(u32 bytes)
 {
@@ -173,10 +173,10 @@ static inline u32 ioband_discard_bytes(u32 bytes)
 }
 
 /**
- * ioband_when - when may an I/O leave?
+ * ioband_when - the time when an I/O may be dispatched
  * @tat:	the limit's theoretical arrival time, ns
- * @arrival:	when the I/O arrived, ns
- * @cost:	what it costs, ns
+ * @arrival:	time when the I/O arrived, ns
+ * @cost:	cost of the I/O, ns
  * @burst:	the limit's burst, ns
  *
  * Return: the time in ns; it may have passed.
@@ -187,13 +187,13 @@ static inline s64 ioband_when(s64 tat, s64 arrival, s64 cost, s64 burst)
 }
 
 /**
- * ioband_charge - the TAT once an I/O has left
+ * ioband_charge - the TAT after an I/O has been dispatched
  * @tat:	the TAT before, ns
- * @now:	when it leaves, ns
- * @cost:	what it costs, ns
+ * @now:	time of the dispatch, ns
+ * @cost:	cost of the I/O, ns
  * @burst:	the limit's burst, ns
  *
- * For an I/O that leaves before its time see ioband_charge_early().
+ * For an I/O that is dispatched before ioband_when() see ioband_charge_early().
  *
  * Return: the new TAT, at most IOBAND_TIME_MAX.
  */
@@ -205,12 +205,12 @@ static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 }
 
 /**
- * ioband_debt - how long until a limit lets an I/O of no size go
+ * ioband_debt - the time until the debt of a limit is repaid
  * @tat:	the limit's theoretical arrival time, ns
  * @now:	ns
  * @burst:	the limit's burst, ns
  *
- * Return: ns, 0 if it does at once.
+ * Return: ns until an I/O of no cost may be dispatched, 0 if there is no debt.
  */
 static inline s64 ioband_debt(s64 tat, s64 now, s64 burst)
 {
@@ -218,13 +218,13 @@ static inline s64 ioband_debt(s64 tat, s64 now, s64 burst)
 }
 
 /**
- * ioband_charge_early - the TAT once an I/O has left before its time
+ * ioband_charge_early - the TAT after an I/O has been dispatched before ioband_when()
  * @tat:	the TAT before, ns
- * @now:	when it leaves, ns
- * @cost:	what it costs, ns
+ * @now:	time of the dispatch, ns
+ * @cost:	cost of the I/O, ns
  *
- * The TAT then runs ahead and the next ones wait the longer.  Unlike one that has
- * waited the I/O has earned nothing beyond the burst.
+ * The TAT then runs ahead, and the next I/Os wait for longer.  Unlike an I/O that has
+ * waited, this one has earned nothing beyond the burst.
  *
  * Return: the new TAT, at most IOBAND_TIME_MAX.
  */
@@ -236,10 +236,10 @@ static inline s64 ioband_charge_early(s64 tat, s64 now, s64 cost)
 }
 
 /**
- * ioband_may_owe - may an I/O leave before its time and be paid for later?
+ * ioband_may_owe - may an I/O be dispatched before ioband_when(), as a debt?
  * @tat:	the limit's theoretical arrival time, ns
  * @now:	ns
- * @cost:	what the I/O costs, ns
+ * @cost:	cost of the I/O, ns
  * @burst:	the limit's burst, ns
  *
  * Return: true if the debt would be no more than IOBAND_DEBT_MAX_NS.
@@ -251,14 +251,14 @@ static inline bool ioband_may_owe(s64 tat, s64 now, s64 cost, s64 burst)
 }
 
 /**
- * ioband_charge_debt - as ioband_charge_early(), but add no debt beyond the bound
+ * ioband_charge_debt - as ioband_charge_early(), but without debt beyond the bound
  * @tat:	the TAT before, ns
- * @now:	when the I/O leaves, ns
- * @cost:	what it costs, ns
+ * @now:	time of the dispatch, ns
+ * @cost:	cost of the I/O, ns
  * @burst:	the limit's burst, ns
  *
- * Return: the new TAT; IOBAND_DEBT_MAX_NS beyond the burst at most, or @tat if that is
- *	   later.
+ * Return: the new TAT.  It is IOBAND_DEBT_MAX_NS and the burst after @now at most, or @tat
+ *	   if that is later.
  */
 static inline s64 ioband_charge_debt(s64 tat, s64 now, s64 cost, s64 burst)
 {
@@ -268,12 +268,13 @@ static inline s64 ioband_charge_debt(s64 tat, s64 now, s64 cost, s64 burst)
 }
 
 /**
- * ioband_lent - until when nothing more is lent, once an I/O has been
- * @lent:	the same before, ns
+ * ioband_lent - account for an I/O that a limit lends to a task to which it does not apply
+ * @lent:	the account before, ns: a virtual clock that advances by IOBAND_LEND_PART times
+ *		the cost of each I/O that is lent
  * @now:	ns
- * @cost:	what the I/O costs, ns
+ * @cost:	cost of the I/O, ns
  *
- * Return: ns; IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS after @now at most.
+ * Return: the account, ns; IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS after @now at most.
  */
 static inline s64 ioband_lent(s64 lent, s64 now, s64 cost)
 {
@@ -283,12 +284,12 @@ static inline s64 ioband_lent(s64 lent, s64 now, s64 cost)
 }
 
 /**
- * ioband_may_lend - is there room for an I/O in what is lent?
+ * ioband_may_lend - may a limit lend an I/O to a task to which it does not apply?
  * @lent:	see ioband_lent()
  * @now:	ns
- * @cost:	what the I/O costs, ns
+ * @cost:	cost of the I/O, ns
  *
- * Return: true if so.
+ * Return: true if the account would stay within its bound.
  */
 static inline bool ioband_may_lend(s64 lent, s64 now, s64 cost)
 {
@@ -314,15 +315,15 @@ static inline s64 ioband_scale(s64 ns, u64 from, u64 to)
 
 /**
  * ioband_carry_over - the TAT under a new rate, keeping what was earned
- * @tat:	the TAT under the old rate, ns; for a waiting I/O that arrived
- *		later than that, the time of its arrival
+ * @tat:	the TAT under the old rate, ns; or the arrival of the I/O that waits, if that
+ *		is later
  * @now:	the time of the change, ns
- * @waiting:	is an I/O waiting at this limit?
+ * @waiting:	does an I/O wait for this limit?
  * @from:	the old limit
  * @to:		the new limit
  *
- * Units in hand, or owed, stay the same number of units.  Without a waiting I/O
- * no more than the new burst is kept.
+ * Units in hand, or in debt, stay the same number of units.  If no I/O waits, no more than
+ * the new burst is kept.
  *
  * Return: the new TAT, ns.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Getting the block layer and its disks ready for what is set for all of them: a cgroup's weight,
- * or its limits for all devices.  A disk learns of these by its next bio.
+ * Getting disks ready for settings that apply to all of them: a cgroup's weight, or its limits for
+ * all devices.  A disk is made ready when its next bio is submitted.
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
@@ -14,7 +14,7 @@ DEFINE_STATIC_KEY_FALSE(ioband_done_key);
 
 /* the disk that ioband_want_work gets ready */
 static struct gendisk *ioband_wanted;
-/* jiffies, after one that could not be */
+/* jiffies until which no disk is made ready, after one has failed */
 static unsigned long ioband_want_after = INITIAL_JIFFIES;
 
 static void ioband_want_workfn(struct work_struct *work)
@@ -33,18 +33,18 @@ static void ioband_want_workfn(struct work_struct *work)
 	else if (ret < 0)
 		WRITE_ONCE(ioband_want_after, jiffies + HZ);
 	put_disk(disk);
-	/* pairs with ioband_want(): ours is done with */
+	/* pairs with the cmpxchg in ioband_want(): this disk is finished with */
 	smp_store_release(&ioband_wanted, NULL);
 }
 
 static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
 
 /**
- * ioband_want - something is set for all devices, and one does not know of it
- * @disk:	a disk that is in use
+ * ioband_want - have a disk made ready for settings that apply to all devices
+ * @disk:	a disk that is in use and not ready
  *
- * Gets it ready soon, one disk at a time: who comes too early asks again with its
- * next bio.
+ * The work is done later, for one disk at a time.  While it is busy with another disk, this
+ * does nothing: the next bio to @disk asks again.
  *
  * Context: any.
  */
@@ -53,7 +53,7 @@ void ioband_want(struct gendisk *disk)
 	if (disk->queue->ioband || READ_ONCE(ioband_wanted) ||
 	    time_before(jiffies, READ_ONCE(ioband_want_after)))
 		return;
-	/* a path below another disk fails over without waiting for anybody */
+	/* a path of a multipath device is not limited, so that failover does not wait */
 	if ((disk->flags & GENHD_FL_HIDDEN) || !disk_live(disk))
 		return;
 	get_device(disk_to_dev(disk));
@@ -64,9 +64,9 @@ void ioband_want(struct gendisk *disk)
 }
 
 /**
- * ioband_share_begin - there is a weight: bios are to come by
+ * ioband_share_begin - the first weight is set: have all bios pass the share gate
  *
- * Context: may sleep, and wants no locks of ours held.
+ * Context: may sleep; none of ioband's locks held.
  */
 void ioband_share_begin(void)
 {
@@ -76,7 +76,7 @@ void ioband_share_begin(void)
 	if (static_key_enabled(&ioband_share_key))
 		return;
 	static_branch_inc(&ioband_key);
-	/* the code of a key is patched place by place */
+	/* a key is patched place by place, so completions have to be on before submissions */
 	static_branch_enable(&ioband_done_key);
 	static_branch_enable(&ioband_share_key);
 }

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reserves: units that have been charged to a limit before anybody uses them.
+ * Reserves: units that CPUs have charged to a limit before any bio uses them.
  *
- * A bio that takes them leaves the TAT alone, a line that all CPUs write.  As many CPUs
- * share a reserve as it takes to make a batch worth buying: at a high limit each CPU
- * has its own, at a low one they share, and then use it rarely.
+ * A bio that takes its units from a reserve does not write the TAT, whose cache line all
+ * CPUs share.  As many CPUs share a reserve as are needed to make a batch worth buying: at a
+ * high limit each CPU has a reserve of its own; at a low limit CPUs share reserves, and use
+ * them rarely.
  *
- * Before a limit has somebody wait, all that is in reserve goes back to the TAT.  From
- * then on each I/O pays for itself, and the rate is exact.
+ * Before a limit makes a bio wait, all units in reserve go back to the TAT.  From then on
+ * each I/O pays for itself, and the rate is exact.
  *
  * Example: 64 CPUs, rbps=2147483648.  IOBAND_RESERVE_NS of that is 1 MiB, enough for 64
- * batches of 16 KiB, one a CPU.  At rbps=268435456 it is for 8, and 8 CPUs share each.
+ * batches of 16 KiB, one for each CPU.  At rbps=268435456 it is enough for 8 batches, and
+ * 8 CPUs share each reserve.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "ioband.h"
 
-/* A batch pays from this many ordinary I/Os on. */
+/* The smallest batch that is worth buying, in ordinary I/Os. */
 #define IOBAND_MIN_BATCH_IOS	4
 #define IOBAND_MIN_BATCH_BYTES	(IOBAND_MIN_BATCH_IOS * SZ_4K)
 
 /**
- * ioband_reserve_alloc - memory for the reserves of a rule
- * @gfp:	how
+ * ioband_reserve_alloc - allocate the reserves of a rule
+ * @gfp:	allocation flags
  *
  * Context: as @gfp says.
- * Return: empty ones, NULL if there is no memory.
+ * Return: empty reserves, NULL if there is no memory.
  */
 struct ioband_reserve *ioband_reserve_alloc(gfp_t gfp)
 {
@@ -49,7 +51,7 @@ void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNI
 	static const u32 min_batch[] = { IOBAND_MIN_BATCH_BYTES, IOBAND_MIN_BATCH_IOS };
 	unsigned int most = IOBAND_RESERVES;
 
-	/* a limit that is too low for one batch has none, and does not count */
+	/* a limit too low for a single batch has no reserves, and does not matter here */
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		most = min(most, ioband_rate_parts(limit[unit], min_batch[unit]) ?:
 				 IOBAND_RESERVES);
@@ -65,7 +67,7 @@ void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNI
 		rule->limited |= ioband_pack(0, U64_MAX);
 }
 
-/* Undo the charge for units that nobody has used. */
+/* Undo the charge for units that no bio has used. */
 static void ioband_give_back(struct ioband_bucket *b, u64 units)
 {
 	u64 rem = 0;
@@ -74,7 +76,7 @@ static void ioband_give_back(struct ioband_bucket *b, u64 units)
 		atomic64_sub(ioband_cost(b->rate.per_sec, units, &rem), &b->tat);
 }
 
-/* Put units in reserve that have been charged; what goes beyond a batch goes back. */
+/* Put charged units in reserve; undo the charge for those beyond a batch. */
 static void ioband_stock(struct ioband_rule *rule, struct ioband_reserve *res,
 			 const s64 units[IOBAND_NR_UNITS])
 {
@@ -89,14 +91,14 @@ static void ioband_stock(struct ioband_rule *rule, struct ioband_reserve *res,
 	} while (!atomic64_try_cmpxchg(&res->left, &left,
 				       left + ioband_pack(kept[IOBAND_BYTES],
 							  kept[IOBAND_IOS])));
-	/* after it is there: see ioband_reserve_reclaim() */
+	/* set after the units are there: see ioband_reserve_reclaim() */
 	if ((kept[IOBAND_BYTES] || kept[IOBAND_IOS]) && !READ_ONCE(rule->stocked))
 		WRITE_ONCE(rule->stocked, true);
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		ioband_give_back(&rule->bucket[unit], units[unit] - kept[unit]);
 }
 
-/* Charge units, if there are that many. */
+/* Charge units if the TAT allows it. */
 static bool ioband_buy(struct ioband_bucket *b, u64 units, s64 now)
 {
 	u64 rem = 0;
@@ -105,7 +107,7 @@ static bool ioband_buy(struct ioband_bucket *b, u64 units, s64 now)
 	return ioband_take(b, cost + !!rem, now, now);
 }
 
-/* Take units from those in hand, or charge what is short, with a batch if possible. */
+/* Take units from those in hand; charge the missing ones, with a batch if the TAT allows. */
 static bool ioband_spend(struct ioband_bucket *b, s64 *hand, u32 units, s64 now)
 {
 	s64 lack = units - *hand;
@@ -121,7 +123,7 @@ static bool ioband_spend(struct ioband_bucket *b, s64 *hand, u32 units, s64 now)
 	return true;
 }
 
-/* As ioband_reserve_pay(), with all that this CPU has in reserve in hand. */
+/* As ioband_reserve_pay(); @hand is all that was in reserve, and becomes what is left. */
 static bool ioband_spend_all(struct ioband_rule *rule, s64 hand[IOBAND_NR_UNITS], u32 bytes)
 {
 	struct ioband_bucket *b = rule->bucket;
@@ -139,12 +141,12 @@ static bool ioband_spend_all(struct ioband_rule *rule, s64 hand[IOBAND_NR_UNITS]
 }
 
 /**
- * ioband_reserve_pay - pay at a gate from the reserve of this CPU, or from its TAT
+ * ioband_reserve_pay - pay for a bio at a gate, from the reserve of this CPU or from the TAT
  * @rule:	the gate's rule
- * @bytes:	the bio's
+ * @bytes:	the bytes that the bio is charged for
  *
- * Context: any; no lock.
- * Return: false if there is not enough; then nothing is paid.
+ * Context: any; takes no lock.
+ * Return: false if the limit has no room; then nothing is paid.
  */
 bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes)
 {
@@ -167,9 +169,9 @@ bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes)
 /**
  * ioband_reserve_return - undo ioband_reserve_pay() or ioband_reserve_take() of a bio
  * @rule:	the gate's rule
- * @bytes:	that were paid
+ * @bytes:	the bytes that were paid
  *
- * Context: any; no lock.
+ * Context: any; takes no lock.
  */
 void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
 {
@@ -183,20 +185,20 @@ void ioband_reserve_return(struct ioband_rule *rule, u32 bytes)
 }
 
 /**
- * ioband_reserve_reclaim - take back what CPUs have in reserve, I12
+ * ioband_reserve_reclaim - give back to the TAT what CPUs have in reserve, I12
  * @rule:	a gate's rule
  *
- * What CPUs buy at the same moment may stay.
+ * Units that CPUs buy at the same moment may stay in reserve.
  *
  * Context: dev->lock held.
- * Return: true if there may have been something.
+ * Return: true if anything may have been in reserve.
  */
 bool ioband_reserve_reclaim(struct ioband_rule *rule)
 {
 	if (!READ_ONCE(rule->stocked))
 		return false;
 	WRITE_ONCE(rule->stocked, false);
-	/* pairs with the cmpxchg in ioband_stock(): it sees ->stocked clear, or we its units */
+	/* pairs with the cmpxchg in ioband_stock(): that sees ->stocked clear, or this its units */
 	smp_mb();
 	for (unsigned int i = 0; i < ioband_nr_reserves(rule); i++) {
 		atomic64_t *left = &rule->reserve[i].left;

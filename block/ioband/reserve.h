@@ -10,14 +10,14 @@
 #include "bio.h"
 #include "rate.h"
 
-/* Reserves that a rule has at most, whatever the number of CPUs. */
+/* The most reserves that a rule has, whatever the number of CPUs. */
 #define IOBAND_RESERVES		64U
 
 /*
- * Bytes and I/Os in hand are one number, so that one atomic operation takes both:
- * bytes in the low half, I/Os above.  The top bit of each half is clear; it becomes set
- * in a difference that wants more of that half than there is.  A half of bytes is wide
- * enough for any bio to be subtracted from it.
+ * Bytes and I/Os in reserve are one number, so that one atomic operation takes both: bytes in
+ * the low half, I/Os in the high half.  The top bit of each half is clear.  A subtraction of
+ * more than a half has sets its top bit; the half for bytes is wide enough for that to work
+ * with the bytes of any bio.
  */
 #define IOBAND_BYTES_BITS	34
 #define IOBAND_SHORT		(BIT_ULL(63) | BIT_ULL(IOBAND_BYTES_BITS - 1))
@@ -35,27 +35,27 @@ static inline u64 ioband_unpack(u64 units, enum ioband_unit unit)
 				    units & (BIT_ULL(IOBAND_BYTES_BITS) - 1);
 }
 
-/* per rule and some CPUs: what is paid for and not used yet, I12 */
+/* per rule and several CPUs: units that are charged and not used yet, I12 */
 struct ioband_reserve {
-	atomic64_t		left;	/* units in hand, see ioband_pack() */
+	atomic64_t		left;	/* units, see ioband_pack() */
 } ____cacheline_aligned_in_smp;
 
 struct ioband_bucket {
 	struct ioband_rate	rate;
-	atomic64_t		tat;
+	atomic64_t		tat;	/* ns, see rate.h */
 	u64			rem;	/* dev->lock, see ioband_cost() */
 };
 
 /* per group, device and direction: the limits of one gate; I4, RCU */
 struct ioband_rule {
-	struct ioband_reserve	*reserve;	/* by CPU >> shift */
-	u64			limited;	/* the halves of units that are */
+	struct ioband_reserve	*reserve;	/* indexed by CPU >> shift */
+	u64			limited;	/* mask of the halves of units that are limited */
 	u8			shift;
-	bool			stocked;	/* something may be in reserve, I12 */
-	/* not beside what every bio reads */
+	bool			stocked;	/* units may be in reserve, I12 */
+	/* written often: not in a cache line with what every bio reads */
 	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
-	s64			since;	/* earlier arrivals: TAT knows of them */
-	s64			lent;	/* dev->lock, see ioband_lent() */
+	s64			since;	/* ns; the TAT includes bios that arrived before */
+	s64			lent;	/* ns; dev->lock, see ioband_lent() */
 	struct rcu_head		rcu;
 };
 
@@ -72,7 +72,7 @@ ioband_reserve_of(const struct ioband_rule *rule)
 	return &rule->reserve[(unsigned int)raw_smp_processor_id() >> rule->shift];
 }
 
-/* Take the units that are limited, if all of them are in reserve. */
+/* Take those of @units that are limited from the reserve, if it has all of them. */
 static __always_inline bool ioband_reserve_take(const struct ioband_rule *rule, u64 units)
 {
 	atomic64_t *left = &ioband_reserve_of(rule)->left;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rules: what a write to a control file becomes, and how a new one takes over
- * from the old one under load.
+ * Rules: a rule is the limits of one group for one device and direction, as a write to a
+ * control file sets them.  A new rule replaces the old one under load.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
@@ -9,8 +9,8 @@
 #include "ioband.h"
 
 /**
- * ioband_rule_alloc - memory for a rule
- * @gfp:	how
+ * ioband_rule_alloc - allocate a rule
+ * @gfp:	allocation flags
  *
  * Context: as @gfp says.
  * Return: a rule without limits, NULL if there is no memory.
@@ -31,7 +31,7 @@ struct ioband_rule *ioband_rule_alloc(gfp_t gfp)
 
 /**
  * ioband_rule_free - undo ioband_rule_alloc()
- * @rule:	a rule that nobody sees, or NULL
+ * @rule:	a rule that cannot be found any more, or NULL
  *
  * Context: any.
  */
@@ -49,8 +49,8 @@ static void ioband_rule_free_rcu(struct rcu_head *rcu)
 }
 
 /*
- * Find the gates on the way up from a group.  The walk is as long as the cgroup is deep;
- * limits are refused below IOBAND_MAX_LEVEL.
+ * Look up the gates of a group and of the groups above it.  The walk is as long as the cgroup
+ * is deep; cgroups below IOBAND_MAX_LEVEL can have no limits.
  */
 static void ioband_link(struct ioband_dir *dir)
 {
@@ -71,12 +71,12 @@ static void ioband_link(struct ioband_dir *dir)
 	if (below)
 		WRITE_ONCE(below->up, NULL);
 	WRITE_ONCE(dir->lim, first);
-	/* pairs with ioband_is_stale(): who finds it current finds the gates */
+	/* pairs with ioband_is_older(): a reader that sees this gen sees the gates, too */
 	smp_store_release(&dir->gen, dir->grp->dev->gen[rw]);
 }
 
 /**
- * ioband_relink - have a group know its gates if any have come or gone, I10
+ * ioband_relink - look up the gates of a group again if any gates have come or gone, I10
  * @dir:	the group and direction
  * @now:	ns
  *
@@ -92,7 +92,7 @@ void ioband_relink(struct ioband_dir *dir, s64 now)
 		ioband_attach(dir, now);
 }
 
-/* A gate has come or gone: see I10.  No group has gen 0 once there was one. */
+/* A gate has come or gone, see I10.  0 stays the value of a device that had no gate yet. */
 static void ioband_gates_changed(struct ioband_dev *dev, int rw)
 {
 	unsigned int gen = dev->gen[rw] + 1;
@@ -100,7 +100,7 @@ static void ioband_gates_changed(struct ioband_dev *dev, int rw)
 	WRITE_ONCE(dev->gen[rw], gen ?: 1);
 }
 
-/* Take over what was earned or is owed under the old rule, I4. */
+/* Take over what the group has earned or owes under the old rule, I4. */
 static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
 			   enum ioband_unit unit, s64 arrival, s64 now)
 {
@@ -119,7 +119,7 @@ static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
 	atomic64_set(&new->bucket[unit].tat, tat);
 }
 
-/* Exchange a rule.  Who waits below is looked at when its turn comes. */
+/* Exchange the rule of a gate.  Groups below relink when it is their turn. */
 static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64 now)
 {
 	struct ioband_rule *old = ioband_gate_rule(dir);
@@ -136,7 +136,7 @@ static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64
 		call_rcu(&old->rcu, ioband_rule_free_rcu);
 }
 
-/* A rule takes over from another one, or from none. */
+/* Set up a rule that replaces @old, which may be NULL. */
 static void ioband_rule_begin(struct ioband_dir *dir, struct ioband_rule *new,
 			      struct ioband_rule *old, s64 now)
 {
@@ -153,7 +153,7 @@ static void ioband_rule_begin(struct ioband_dir *dir, struct ioband_rule *new,
 		ioband_inherit(new, old, unit, head ? ioband_arrival(head) : S64_MAX, now);
 }
 
-/* The limits that count: those for the device, else those of the cgroup for all. */
+/* The limits in effect: those set for the device, else those of the cgroup for all devices. */
 static void ioband_find_limits(const struct ioband_dir *dir, u64 limit[IOBAND_NR_UNITS])
 {
 	int rw = dir - dir->grp->dir;
@@ -164,11 +164,11 @@ static void ioband_find_limits(const struct ioband_dir *dir, u64 limit[IOBAND_NR
 }
 
 /**
- * ioband_update_limits - a limit of a group in one direction may have changed
+ * ioband_update_limits - apply the limits that a group has now in one direction
  * @dir:	the group and direction
- * @spare:	a rule from ioband_rule_alloc(), set to NULL if used up
+ * @spare:	a rule from ioband_rule_alloc(), set to NULL if it is used
  *
- * Takes effect at once, also for the bios that wait.
+ * Takes effect at once, also for bios that are held.
  *
  * Context: dev->lock held.
  */
@@ -184,8 +184,9 @@ void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare)
 	ioband_find_limits(dir, limit);
 	has = limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX;
 	/*
-	 * The group was removed while somebody wrote to its file; or the cgroup has just got
-	 * limits for all devices: who set these will be here next, with a spare.
+	 * Nothing to do if the group was removed while a task wrote to its file.  Nor if there
+	 * is no spare: then the cgroup has just got limits for all devices, and the task that
+	 * sets them is about to call this with a spare.
 	 */
 	if (grp->offline || !memcmp(dir->limit, limit, sizeof(limit)) || (has && !*spare))
 		return;
@@ -202,11 +203,11 @@ void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare)
 }
 
 /**
- * ioband_set_limits - change the limits that a group has for one device and direction
+ * ioband_set_limits - set the limits of a group for one device and direction
  * @grp:	the group
  * @rw:		READ or WRITE
- * @own:	units a second, U64_MAX for none, 0 for what its cgroup has for all devices
- * @spare:	a rule from ioband_rule_alloc(), set to NULL if used up
+ * @own:	units a second, U64_MAX for no limit, 0 for the limit of its cgroup for all devices
+ * @spare:	a rule from ioband_rule_alloc(), set to NULL if it is used
  *
  * Context: queue_lock held, irqs off; takes dev->lock.
  */
@@ -225,9 +226,10 @@ void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_U
  * ioband_removed - a group goes offline
  * @grp:	the group
  *
- * Its limits go with it, since nobody could change them any more.  What it has held
- * comes under the limits of the groups above.  Comes when the cgroup is removed, and again
- * when the blkg goes, which can be much later, or alone if it is the disk that goes.
+ * Its limits are removed, since nobody could change them any more; its held bios wait for the
+ * limits of the groups above.  This is called when the cgroup is removed, and again when the
+ * blkg goes offline, which can be much later.  If the disk is removed and not the cgroup, only
+ * the second call happens.
  *
  * Context: any; takes dev->lock.
  */

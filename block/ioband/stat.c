@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a group did and how it waited: io.stat on v2, the throttle statistics
- * files on v1.
+ * Statistics: what I/O a group did and how long it waited; in io.stat on v2, and in files of
+ * blk-throttle's and CFQ's names on v1.
  */
 #include <linux/ktime.h>
 #include <linux/percpu.h>
@@ -9,7 +9,10 @@
 
 #include "ioband.h"
 
-/* ns with at least one bio held, bios ever held and ever owed, in both directions */
+/*
+ * Sums of both directions: bios held now, bios ever held, ns with at least one bio held, and bios
+ * that ever passed as a debt.
+ */
 static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
 			    u64 *nr_throttled, u64 *held_ns, u64 *nr_owed)
 {
@@ -34,10 +37,11 @@ static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
 }
 
 /**
- * ioband_share_parts - what part of its device is a group's?
+ * ioband_share_parts - a group's configured and actual share of its device
  * @grp:	the group
- * @asked:	by its weight among those that are active now, ppm; 0 if it is not
- * @got:	of what was used in the last second, ppm
+ * @asked:	set to the share by weight among the groups that are active now, ppm; 0 if this
+ *		group is not active
+ * @got:	set to the group's part of the device time used in the last second, ppm
  *
  * Context: dev->lock held.
  */
@@ -81,8 +85,8 @@ static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)
  * @pd:	the group
  * @sf:	io.stat
  *
- * Only behind mainline's keys: some readers choke on a line that has others
- * and not those.
+ * Prints nothing if the line has none of mainline's keys: some programs cannot parse a line
+ * that has only other keys.
  *
  * Context: blkcg->lock held, irqs off.
  */
@@ -122,7 +126,7 @@ static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit
 			cnt[kind] = u64_stats_read(&stat->cnt[kind][unit]);
 	} while (u64_stats_fetch_retry(&stat->sync, seq));
 
-	/* see ioband_stat_kind(); a read is sync whatever it says */
+	/* see ioband_stat_kind(); a read counts as sync whatever its flags */
 	for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++) {
 		bool sync = kind % 2 || kind / 2 == BLKG_IOSTAT_READ;
 
@@ -159,13 +163,13 @@ static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
 	struct blkcg_gq *blkg;
 
 	blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(pd))
-		/* one that comes or goes meanwhile may count or not */
+		/* a group that comes or goes meanwhile may count or not */
 		if (data_race(blkg->online) && blkg_to_grp(blkg))
 			ioband_add_rwstat(blkg_to_grp(blkg), unit, &sum);
 	return __blkg_prfill_rwstat(sf, pd, &sum);
 }
 
-/* blkio.throttle.io_service_bytes and io_serviced; private is the unit */
+/* For blkio.throttle.io_service_bytes and io_serviced; the unit is in ->private. */
 static int ioband_print_rwstat(struct seq_file *sf, void *v)
 {
 	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
@@ -173,7 +177,7 @@ static int ioband_print_rwstat(struct seq_file *sf, void *v)
 	return 0;
 }
 
-/* the same with all groups below */
+/* For the same files with "_recursive": including all groups below. */
 static int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
 {
 	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)),
@@ -183,10 +187,10 @@ static int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
 }
 
 /**
- * ioband_reset_stats - blkio.reset_stats
+ * ioband_reset_stats - clear the statistics of a group, for blkio.reset_stats
  * @pd:	the group
  *
- * What other CPUs count at this moment may survive, as with mainline.
+ * Counts that other CPUs add at this moment may survive, as in mainline.
  *
  * Context: blkcg->lock held.
  */
@@ -206,7 +210,7 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 	}
 }
 
-/* What is not known. */
+/* For statistics that ioband does not have. */
 static int ioband_print_nothing(struct seq_file *sf, void *v)
 {
 	return 0;
@@ -219,8 +223,9 @@ static int ioband_print_nothing(struct seq_file *sf, void *v)
 }
 
 /*
- * Also by the names that CFQ had.  Programs that find one of them want all: containerd, youki.
- * What is not known is empty, and then runc looks at those of throttle.
+ * The statistics have CFQ's names, too.  Programs such as containerd and youki need all of CFQ's
+ * files if they find one.  Files of statistics that ioband does not have are empty; runc then
+ * reads the files with "throttle" in their names.
  */
 struct cftype ioband_legacy_stat_files[] = {
 	IOBAND_V1_STAT("throttle.io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),

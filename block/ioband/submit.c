@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work near the CPUs of their submitters that submits bios which were held.  For some CPUs
- * together, so that a task that keeps its CPU for itself keeps nobody else's bios; reads apart
- * from writes, because what makes writes wait is nothing to a read.
+ * Submission: work items that submit held bios, near the CPUs where the bios came from.  Several
+ * CPUs share a work item, so that a task that hogs one CPU does not delay the bios of other
+ * tasks.  Reads and writes have work items of their own, because reads need not wait for what
+ * makes writes wait.
  */
 #include <linux/blkdev.h>
 #include <linux/cpumask.h>
@@ -12,7 +13,7 @@
 
 #include "ioband.h"
 
-/* CPUs whose bios one work item submits. */
+/* The number of CPUs that share a work item. */
 #define IOBAND_OUT_CPUS		8
 
 static struct ioband_out *ioband_out_of(struct ioband_dev *dev, unsigned int cpu, int rw)
@@ -28,14 +29,14 @@ static unsigned int ioband_nr_outs(void)
 /**
  * ioband_send_from - have a bio submitted near a CPU
  * @dev:	the device
- * @bio:	a bio that may go
- * @cpu:	the one that it came from
+ * @bio:	a bio that may be submitted
+ * @cpu:	the CPU that the bio came from
  *
  * Context: dev->lock held.
  */
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 {
-	/* what has waited for its share goes in the order in which it was let go */
+	/* bios that the share gate held are submitted in the order in which it released them */
 	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
 	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
 
@@ -47,11 +48,11 @@ void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 }
 
 /**
- * ioband_send - have a bio that was held by its caps submitted
+ * ioband_send - have a bio that its limits held submitted
  * @dev:	the device
  * @bio:	a bio that has paid, stamped
  * @now:	ns
- * @due:	when it was due, ns
+ * @due:	the time when the bio was due, ns
  *
  * Context: dev->lock held.
  */
@@ -71,7 +72,7 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 
 static void ioband_submit_one(struct bio *bio)
 {
-	/* splits and lower devices are to see whose work this is */
+	/* so that splits and lower devices see for which group this kernel thread works */
 	kthread_associate_blkcg(bio_blkcg_css(bio));
 	if (!static_branch_unlikely(&ioband_share_key) || !ioband_share(bio))
 		submit_bio_noacct_nocheck(bio, false);
@@ -91,8 +92,9 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 
 	do {
 		/*
-		 * It is from here on that the device has it.  But one that takes one I/O at a time
-		 * has been idle since the last.
+		 * The device has the bio from here on, so its latency starts here.  But a device
+		 * that does one I/O at a time has been idle since its last one: time spent on the
+		 * way counts there.
 		 */
 		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
 		    READ_ONCE(dev->share.depth.tags) > 1)
@@ -103,7 +105,7 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 	} while (bio);
 }
 
-/* With a bio goes what was joined to it, in a plug, so that they are merged. */
+/* Submit a bio and those joined to it in one plug, so that they are merged. */
 static void ioband_submit_run(struct ioband_dev *dev, struct bio *bio, struct bio_list *bios)
 {
 	sector_t sector = bio_end_sector(bio);
@@ -136,7 +138,7 @@ static void ioband_out_workfn(struct work_struct *work)
 		out->carried = 0;
 	}
 
-	/* with a tag, in a plug, an I/O would leave the device idle */
+	/* without a scheduler, an I/O in a plug would occupy a tag and leave the device idle */
 	plugged = bios.head && (!ioband_is_carried(bios.head) ||
 				READ_ONCE(out->dev->q->elevator));
 	if (plugged)
@@ -148,7 +150,7 @@ static void ioband_out_workfn(struct work_struct *work)
 }
 
 /**
- * ioband_outs_init - what a device needs to submit what was held
+ * ioband_outs_init - allocate what a device needs to submit held bios
  * @dev:	the device
  *
  * Context: may sleep.
@@ -164,7 +166,7 @@ bool ioband_outs_init(struct ioband_dev *dev)
 		bio_list_init(&dev->out[i].bios);
 		INIT_WORK(&dev->out[i].work, ioband_out_workfn);
 	}
-	/* the device idles until it runs */
+	/* high priority: the device is idle until the work runs */
 	dev->wq = alloc_workqueue("ioband/%s",
 				  WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0,
 				  dev->disk->disk_name);

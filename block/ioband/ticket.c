@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tickets: a task that dirties pages stands in line for the bytes that will be written.
+ * Tickets: a task that dirties pages waits in line for the bytes that will be written.
  *
- * A ticket is a bio that is never submitted.  It waits at the gates of its group as
- * other bios do, behind what the group's tasks have read or written before, and pays
- * for the bytes; as an I/O it counts for none, but waits until no I/Os are owed.  Then
- * the task may dirty so many bytes of pages, and their writes pass.
+ * A ticket is a bio that is never submitted.  It waits at the gates of its group like other
+ * bios, behind earlier bios of the group's tasks, and pays for the bytes.  It pays for no
+ * I/O, but waits until there is no debt in I/Os.  Then the task may dirty pages of that many
+ * bytes, and their writes pass.
  *
- * A ticket of no bytes is for a task that repays what its group owes while others wait
- * for the same limits.
+ * A ticket of no bytes is for a task that waits for its group's debt while bios wait for the
+ * same limits.
  *
- * A task that is killed leaves its ticket behind, which costs nothing then.
+ * A task that is killed leaves its ticket behind; such a ticket costs nothing.
  */
 #include <linux/backing-dev.h>
 #include <linux/blkdev.h>
@@ -23,16 +23,16 @@
 
 #include "ioband.h"
 
-/* Paid in advance if there is enough: so long of the rate, or so much. */
+/* The most that a group pays in advance: this time of its limit, and this many bytes. */
 #define IOBAND_AHEAD_NS		NSEC_PER_MSEC
 #define IOBAND_AHEAD_BYTES	SZ_64K
-/* A ticket pays for no more at a time. */
+/* The most that one ticket pays for. */
 #define IOBAND_TICKET_BYTES	SZ_1G
 
 struct ioband_ticket {
 	struct bio		bio;
 	struct completion	paid;
-	refcount_t		ref;	/* one is the task's, one the gate's */
+	refcount_t		ref;	/* one for the task, one for the gate */
 };
 
 static void ioband_ticket_put(struct ioband_ticket *ticket)
@@ -44,7 +44,7 @@ static void ioband_ticket_put(struct ioband_ticket *ticket)
 }
 
 /**
- * ioband_ticket_done - a ticket has been paid, or its disk is gone
+ * ioband_ticket_done - a ticket has been paid, or its disk has been removed
  * @bio:	the ticket
  *
  * Context: any; dev->lock may be held.
@@ -57,7 +57,7 @@ void ioband_ticket_done(struct bio *bio)
 	ioband_ticket_put(ticket);
 }
 
-/* Bytes that a group may pay in advance: not so many that others notice. */
+/* Bytes that a group may pay in advance: too few to delay other groups noticeably. */
 static u32 ioband_in_advance(struct ioband_dir *dir)
 {
 	u64 bps = U64_MAX;
@@ -66,7 +66,7 @@ static u32 ioband_in_advance(struct ioband_dir *dir)
 		bps = min(bps, gate->limit[IOBAND_BYTES]);
 	if (bps >= IOBAND_AHEAD_BYTES * (NSEC_PER_SEC / IOBAND_AHEAD_NS))
 		return IOBAND_AHEAD_BYTES;
-	/* it fits 32 bits by now */
+	/* the limit fits 32 bits here */
 	return (u32)bps / (u32)(NSEC_PER_SEC / IOBAND_AHEAD_NS);
 }
 
@@ -91,7 +91,7 @@ static s64 ioband_pay_now(struct ioband_dir *dir, struct bio *bio, enum dirty_ho
 	return ioband_pay(dir, bio, now) ? bytes : -EAGAIN;
 }
 
-/* As ioband_pay_now(); with @how DIRTY_WAIT a ticket that cannot pay lines up. */
+/* As ioband_pay_now(), but if @how is DIRTY_WAIT, a ticket that cannot pay is held. */
 static s64 ioband_pay_or_hold(struct ioband_grp *grp, struct bio *bio, enum dirty_how how)
 {
 	struct ioband_dir *dir = &grp->dir[WRITE];
@@ -104,7 +104,7 @@ static s64 ioband_pay_or_hold(struct ioband_grp *grp, struct bio *bio, enum dirt
 	now = ktime_get_ns();
 	ioband_stamp(bio, now, raw_smp_processor_id());
 	ioband_relink(dir, now);
-	/* a driver that works for the group: something above writes to this device */
+	/* a driver pays for the group: a device above writes to this device, see pace.c */
 	if (current->flags & PF_KTHREAD)
 		WRITE_ONCE(grp->owed_at_ns, now);
 	paid = ioband_pay_now(dir, bio, how, now);
@@ -122,7 +122,7 @@ static int ioband_ticket_wait(struct ioband_ticket *ticket, unsigned int state)
 	return ret ? -EINTR : 0;
 }
 
-/* Nobody waits for a ticket any more: it stays in line, and costs nothing. */
+/* A task has stopped waiting for its ticket: the ticket stays in line, and costs nothing. */
 static void ioband_ticket_void(struct ioband_dir *dir, struct ioband_ticket *ticket)
 {
 	struct ioband_dev *dev = dir->grp->dev;
@@ -132,7 +132,7 @@ static void ioband_ticket_void(struct ioband_dir *dir, struct ioband_ticket *tic
 	ticket->bio.bi_iter.bi_size = 0;
 	if (dev->dead || !dir->held)
 		return;
-	/* it may be the first */
+	/* the ticket may be the first in its fifo, and is due earlier now */
 	now = ktime_get_ns();
 	ioband_place(dev, &dir->source, now);
 	ioband_kick(dev, now);
@@ -164,7 +164,7 @@ static struct ioband_ticket *ioband_ticket_alloc(struct gendisk *disk,
 	return ticket;
 }
 
-/* Where a group owes and others wait, NULL if nowhere.  dev->lock held. */
+/* A direction in which a group has a debt while bios wait, or NULL.  dev->lock held. */
 static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 {
 	if (grp->dev->dead || grp->dev->lanes)
@@ -181,7 +181,7 @@ static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_has_line - does a group owe where others wait?
+ * ioband_has_line - has a group a debt while bios wait for the same limits?
  * @grp:	the group
  *
  * Context: any; takes dev->lock.
@@ -194,11 +194,11 @@ bool ioband_has_line(struct ioband_grp *grp)
 }
 
 /**
- * ioband_stand_in_line - wait until it is the turn of a group that owes
+ * ioband_stand_in_line - wait in line until it is the turn of a group that has a debt
  * @grp:	the current task's group
  *
  * Context: may sleep; no locks held.
- * Return: false if nobody else waits, or no memory is left: nothing has been waited for.
+ * Return: false if the task has not waited, because there is no line, or no memory.
  */
 bool ioband_stand_in_line(struct ioband_grp *grp)
 {
@@ -234,12 +234,12 @@ bool ioband_stand_in_line(struct ioband_grp *grp)
 /**
  * ioband_pay_ahead - pay for bytes before they are written, see struct dirty_owner_ops
  * @css:	the group
- * @bdi:	of the device that they will be written to
- * @bytes:	how many
- * @how:	what to do if the limits say no
+ * @bdi:	the backing device that they will be written to
+ * @bytes:	number of bytes
+ * @how:	what to do if the limits have no room
  *
- * Context: may sleep.
- * Return: how many bytes have been paid, -EAGAIN or -EINTR.
+ * Context: may sleep, unless @how is DIRTY_TRY.
+ * Return: the number of bytes that have been paid, -EAGAIN or -EINTR.
  */
 s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     s64 bytes, enum dirty_how how)
@@ -252,7 +252,7 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 
 	if (!owner)
 		return bytes;
-	/* without memory nothing is paid: the writes will be owed */
+	/* if memory is short nothing is paid: the writes will be debts */
 	ticket = ioband_ticket_alloc(dev_to_disk(owner), css, REQ_OP_WRITE, bytes, gfp);
 	if (!ticket)
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of weights: blkio.weight and blkio.weight_device, io.weight; and these by BFQ's
- * names, which many programs know only.  All are of the same weight.  And on v1 the leaf weight,
- * which CFQ had: what a group's own I/O counts with among its children's.
+ * The files of weights: blkio.weight and blkio.weight_device on v1, io.weight on v2.  The same
+ * weight is also in files with BFQ's names, since many programs know only these.  v1 also has
+ * CFQ's leaf weight: the weight of a group's own I/O beside that of its children.
  */
 #include <linux/blkdev.h>
 #include <linux/seq_file.h>
@@ -14,7 +14,7 @@
 #define IOBAND_V1_WEIGHT_MIN	10
 #define IOBAND_V1_WEIGHT_MAX	1000
 
-/* what is in a file of weights, and how it is written; in cft->private */
+/* flags in cft->private: which weights are in a file, and their format */
 #define IOBAND_OF_GROUP		BIT(0)	/* the weight of the cgroup, "N" */
 #define IOBAND_OF_DEVICES	BIT(1)	/* "M:m N"; with the above: "default N" */
 #define IOBAND_BY_BFQ		BIT(2)	/* the range is BFQ's */
@@ -25,7 +25,7 @@ static enum ioband_weight ioband_which(unsigned long kind)
 	return kind & IOBAND_OF_LEAF ? IOBAND_LEAF_WEIGHT : IOBAND_WEIGHT;
 }
 
-/* "N"; in the range of a file, errors as those that had it before */
+/* Parse "N", in the range of the file; the errors are those of the file's earlier owners. */
 static int ioband_parse_weight(const char *str, unsigned long kind, u32 *weight)
 {
 	u64 val, least = IOBAND_V1_WEIGHT_MIN, most = IOBAND_V1_WEIGHT_MAX;
@@ -67,14 +67,14 @@ static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned l
 	return 0;
 }
 
-/* one write of a weight for a device; 0 is that of the cgroup */
+/* one write of a weight for a device; 0 stands for the weight of the cgroup */
 struct ioband_weight_line {
 	struct ioband_line	line;
 	unsigned long		kind;
 	u32			weight;
 };
 
-/* "N", "default", "0", which libvirt and container runtimes write for that */
+/* Parse "N" or "default"; "0" is "default", too: libvirt and container runtimes write it. */
 static int ioband_own_parse(struct ioband_line *line, char *body)
 {
 	struct ioband_weight_line *own =
@@ -132,7 +132,7 @@ static ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
 	return ret ?: nbytes;
 }
 
-/* As it may be written. */
+/* Print weights in a format in which they can be written again. */
 static u32 ioband_weight_shown(u32 weight, unsigned long kind)
 {
 	return kind & IOBAND_BY_BFQ ? ioband_bfq_weight(weight) : weight;

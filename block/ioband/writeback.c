@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffered writes: a bio of dirty pages is the group's that dirtied them.
+ * Writeback: a bio of dirty pages is charged to the group that dirtied them.
  *
- * The pages know, see kernel/cgroup/dirty_owner.c.  A bio of pages that several groups
- * dirtied is split where the owner changes; so is a long one where there are weights.
+ * kernel/cgroup/dirty_owner.c records the dirtier of each page.  A bio of pages that several
+ * groups dirtied is split where the dirtier changes.  On a device with weights long bios are
+ * split, too.
  */
 #include <linux/backing-dev.h>
 #include <linux/blkdev.h>
@@ -16,23 +17,24 @@
 #include "ioband.h"
 
 /*
- * Where there are weights, a bio is no longer than this.  One of all that a group may have
- * dirty would be all that it has at the gate: groups would take turns.
+ * The longest bio of writeback on a device with weights.  One bio of all pages that a group may
+ * have dirty would leave the group with nothing else at the share gate: groups would get the
+ * device in turns of one bio, and not by their weights.
  */
 #define IOBAND_PART_BYTES	SZ_1M
 
 static struct bio_set ioband_owner_bios;
 
 /**
- * ioband_is_nobodys - has no task paid for the pages of a bio?
- * @bio:	one of writeback
+ * ioband_is_nobodys - have the pages of a bio no dirtier?
+ * @bio:	a bio of writeback
  *
- * They were dirty before there were limits, or the kernel has dirtied them, as it does with
- * metadata.  Pages in no file hold what a file system has compressed or encrypted, and are
- * paid as those that it comes from.
+ * Such pages became dirty before there were limits, or the kernel dirtied them, as it does with
+ * metadata.  Pages that are in no file do not count as such: they hold data that a filesystem
+ * has compressed or encrypted, for which the dirtier of the original pages has paid.
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if no task has paid for the pages.
  */
 bool ioband_is_nobodys(struct bio *bio)
 {
@@ -40,15 +42,15 @@ bool ioband_is_nobodys(struct bio *bio)
 }
 
 /**
- * ioband_owe_paced - a bio that ioband_is_paced() goes now
- * @dir:	its group, direction WRITE
+ * ioband_owe_paced - charge a bio that ioband_is_paced(), which is dispatched now
+ * @dir:	the bio's group, direction WRITE
  * @bio:	the bio
  * @now:	ns
  *
- * Its bytes have been paid, or are owed, and so is the I/O.
+ * Bytes that have not been paid in advance become a debt, and so does the I/O.
  *
  * Context: dev->lock held.
- * Return: true if anything is owed.
+ * Return: true if any limit was charged with a debt.
  */
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
@@ -60,9 +62,9 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	paid = bytes && !ioband_is_nobodys(bio) &&
 	       dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
 			       ioband_limits_since(dir));
-	/* the rest of a split is an I/O of no bytes */
+	/* a moving average; the rest of a split counts as an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
-	/* its bytes have been counted: for a moment, as it is traced as what it is */
+	/* charge no bytes below; the flag is cleared again, so that the trace shows them */
 	if (paid)
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	owed = ioband_is_bound(dir, bio);
@@ -75,7 +77,7 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	return owed;
 }
 
-/* Can pages of a bio have owners other than their inode's?  To look at each takes long. */
+/* May pages of a bio have a dirtier recorded?  If not, there is no need to look at each page. */
 static bool ioband_has_owners(struct bio *bio)
 {
 	return ioband_pages_have_owners() && !dirty_owner_is_inodes(bio_page(bio));
@@ -91,7 +93,7 @@ static unsigned int ioband_most_bytes(struct bio *bio)
 	       IOBAND_PART_BYTES : UINT_MAX;
 }
 
-/* Bytes at the start of a bio that have one owner, at most @most, and who that is. */
+/* The number of bytes, at most @most, at the start of a bio that have one dirtier, @owner. */
 static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *owner)
 {
 	unsigned int bytes = 0;
@@ -115,7 +117,7 @@ static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *
 	return min(bytes, most);
 }
 
-/* RCU read side. */
+/* Associate a bio with a group, unless @css is NULL.  RCU read side. */
 static void ioband_give_css(struct bio *bio, struct cgroup_subsys_state *css)
 {
 	struct blkcg_gq *blkg = bio->bi_blkg;
@@ -133,11 +135,11 @@ static void ioband_give_owner(struct bio *bio, u32 owner)
 }
 
 /*
- * Submit the parts of a bio, each as its owner's.  They are clones, and the bio itself
- * only waits for them: in flight, it would keep the place in the device that one of
- * its own parts waits for.
+ * Submit each part of a bio for its dirtier's group.  The parts are clones, and the bio itself
+ * only waits for them: if it were in flight, it would occupy the place in the device that one
+ * of its own parts waits for.
  *
- * Returns false if there is no memory; the bio has to go as it is.
+ * Returns false if there is no memory: the bio has to be submitted as it is.
  */
 static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner,
 				unsigned int most)
@@ -179,11 +181,11 @@ static noinline bool ioband_own_many(struct bio *bio)
 }
 
 /*
- * Submit a clone of a bio that others are chained to.  In flight itself, the bio would keep
- * its place in the device until the last of those has ended, and they may wait for that
- * place.
+ * Submit a clone of a bio to which other bios are chained.  If the bio itself were in flight, it
+ * would occupy its place in the device until the last of these has ended, and they may wait for
+ * that place.
  *
- * Returns false if there is no need, or no memory: the bio has to go as it is.
+ * Returns false if there is no need, or no memory: the bio has to be submitted as it is.
  */
 static noinline bool ioband_submit_unchained(struct bio *bio)
 {
@@ -203,10 +205,10 @@ static noinline bool ioband_submit_unchained(struct bio *bio)
 
 /**
  * __ioband_own_bio - see ioband_own_bio()
- * @bio:	one of writeback, or that others are chained to, or any that a driver makes
- *		while it does writeback
+ * @bio:	a bio of writeback, or one to which other bios are chained, or any bio that a
+ *		driver submits while it does writeback
  *
- * Return: true if clones of it have been submitted, and it ends with the last of them.
+ * Return: true if clones of @bio have been submitted, and it ends with the last of them.
  */
 bool __ioband_own_bio(struct bio *bio)
 {
@@ -215,13 +217,13 @@ bool __ioband_own_bio(struct bio *bio)
 		return true;
 	if (!bio_flagged(bio, BIO_WRITEBACK) && !current->in_writeback)
 		return false;
-	/* by a driver that writes what a device above it was told to */
+	/* a driver writes to a disk below what was written to its device */
 	if (!bio_flagged(bio, BIO_WRITEBACK)) {
 		if (bio_op(bio) != REQ_OP_WRITE || !bio_has_data(bio))
 			return false;
 		bio_set_flag(bio, BIO_WRITEBACK);
 	}
-	/* a zone is written in order, whoever's it is */
+	/* the writes of a zone stay in order, whichever group dirtied their pages */
 	if (bdev_is_zoned(bio->bi_bdev))
 		return false;
 	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))

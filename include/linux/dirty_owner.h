@@ -11,11 +11,13 @@
 #include <linux/types.h>
 
 /*
- * Which cgroup dirtied a page of the page cache, and whose write of it is under way.
+ * Dirtiers: which cgroup dirtied a page of the page cache, and whose write of it is under way.
  *
- * On v1 neither an inode nor its writeback belongs to a group; on v2 they are the group's
- * that wrote to the inode first, or most.  Knows nothing of what is done with the answer.
- * Off, and without memory, until dirty_owner_enable(); see kernel/cgroup/dirty_owner.c.
+ * On cgroup v1 neither an inode nor its writeback belongs to a group.  On v2 both belong to the
+ * group that wrote to the inode first, or most.  The answer is kept for each page here; what is
+ * done with it is the controller's business, see struct dirty_owner_ops.  Before
+ * dirty_owner_enable() nothing is recorded, and no memory is used.  The model is described in
+ * kernel/cgroup/dirty_owner.c.
  */
 
 struct backing_dev_info;
@@ -27,14 +29,16 @@ struct page;
 
 /**
  * struct dirty_rate - how fast a group may write to a backing device
- * @limited:	something limits it
- * @bps:	bytes a second that it can write, or 0 if no number says so
- * @measured:	it may be slower than that, as slow as its writes are seen to be
- * @probe:	devices below may have limits; nobody knows before something is written
- * @shared:	limits of groups above it are among them
- * @owes:	it owes there what its writes were charged later; who pays waits for that
- * @owed_ns:	so long it should not write at all: what it owes to devices below
- * @since:	another number whenever limits begin
+ * @limited:	a limit applies to the group's writes
+ * @bps:	limit in bytes a second, 0 if there is none in bytes
+ * @measured:	the writes may be slower than @bps: measure how fast they are
+ * @probe:	devices below may have limits; which of them is not known before the group has
+ *		written something
+ * @shared:	limits of groups above this one apply, too
+ * @owes:	the group has a debt on the device, for writes charged after they were dispatched;
+ *		tasks that pay wait until it is repaid
+ * @owed_ns:	time in ns for which the group should not write: its debt to devices below
+ * @since:	changes whenever limits begin, that is when one is set where there was none
  */
 struct dirty_rate {
 	bool		limited;
@@ -47,25 +51,25 @@ struct dirty_rate {
 	u64		owed_ns;
 };
 
-/* If limits say no, a group that pays ... */
+/* What a task that pays does if the limits have no room now. */
 enum dirty_how {
-	DIRTY_WAIT,		/* ... waits, killable, without locks */
-	DIRTY_TRY,		/* ... does not, and nothing is paid */
-	DIRTY_OWE,		/* ... owes */
+	DIRTY_WAIT,		/* it waits, killable, and holds no locks */
+	DIRTY_TRY,		/* it pays nothing and goes on */
+	DIRTY_OWE,		/* it pays at once: the group has a debt */
 };
 
 /**
- * struct dirty_owner_ops - what a controller says of a group's writes
- * @rate:	how fast a group may write there; all zero if nothing limits it.  RCU read
+ * struct dirty_owner_ops - what a controller knows of a group's writes to a backing device
+ * @rate:	how fast a group may write to the device; all zero if nothing limits it.  RCU read
  *		side.
- * @bps:	bytes a second that the group's own limit allows there or on any device below, 0
- *		for no limit.  RCU read side.
- * @pay:	a group pays for bytes that it will write there; returns how many, which may
- *		be more, -EAGAIN or -EINTR
- * @debt_ns:	how long until what a group owes there is repaid
- * @line_up_below: have the current task wait for the group's turn at a device below that it
- *		owes to; may sleep, no locks held
- * @settle_later: have the current task pay on its way to user space; false if it cannot
+ * @bps:	bytes a second that the group's own limit allows on the device or on any device
+ *		below it, 0 for no limit.  RCU read side.
+ * @pay:	charge a group's limits with bytes that it will write to the device; returns the
+ *		number of bytes charged, which may be more, -EAGAIN or -EINTR
+ * @debt_ns:	time in ns until the group's debt on the device is repaid
+ * @line_up_below: have the current task wait for its turn at a device below on which its group
+ *		has a debt; may sleep, no locks held
+ * @settle_later: have the current task pay on its way to user space; returns false if it cannot
  */
 struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
@@ -78,19 +82,19 @@ struct dirty_owner_ops {
 	bool (*settle_later)(struct backing_dev_info *bdi);
 };
 
-/* A part of what a task writes in one call; all zero at first. */
+/* A part of what a task writes in one call, and the promise for it; all zero at first. */
 struct dirty_part {
 	bool		begun;
 	size_t		len;		/* bytes of the part that is being written */
-	size_t		rest;		/* bytes after it */
-	ssize_t		done;		/* bytes written before it */
-	struct dirty_flow *flow;	/* what may dirty pages, NULL if it may have any number */
-	size_t		promised;	/* bytes of pages that it has not dirtied yet */
+	size_t		rest;		/* bytes after the part */
+	ssize_t		done;		/* bytes written before the part */
+	struct dirty_flow *flow;	/* the flow that promised pages, NULL if none had to */
+	size_t		promised;	/* bytes of them that the task has not dirtied yet */
 };
 
 #ifdef CONFIG_CGROUP_DIRTY_OWNER
 
-/* True once pages have owners. */
+/* True after dirty_owner_enable(). */
 DECLARE_STATIC_KEY_FALSE(dirty_owner_key);
 
 int dirty_owner_enable(const struct dirty_owner_ops *ops);
@@ -167,13 +171,14 @@ static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_it
 #endif
 
 /**
- * dirty_owner_has_words - may pages of a file have owners of their own?
- * @mapping:	the file's
+ * dirty_owner_has_words - may pages of a file have a dirtier recorded for each page?
+ * @mapping:	the file's mapping
  *
- * That is so from the first such page on.  Others are the inode's.
+ * They may from the first such page on.  The dirtier of other pages is the group whose wb the
+ * inode has.
  *
  * Context: any.
- * Return: false if no page has had one.
+ * Return: false if no page of the file has had one recorded.
  */
 static inline bool dirty_owner_has_words(const struct address_space *mapping)
 {
@@ -181,14 +186,14 @@ static inline bool dirty_owner_has_words(const struct address_space *mapping)
 }
 
 /**
- * dirty_owner_is_free - do pages that the current task dirties need nothing of what is here?
- * @wb:		that of their inode, not NULL
+ * dirty_owner_is_free - may pages that the current task dirties go without a record?
+ * @wb:		wb of the pages' inode, not NULL
  *
- * In a write() of the root group, or of a group that nothing limits to a file whose writeback
- * is its own; most are.
+ * They may in a write() by a task of the root group, or of a group that nothing limits if the
+ * file's wb is the group's own.  Most writes are such.
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if they may.
  */
 static inline bool dirty_owner_is_free(const struct bdi_writeback *wb)
 {
@@ -200,11 +205,11 @@ static inline bool dirty_owner_is_free(const struct bdi_writeback *wb)
 }
 
 /**
- * dirty_owner_is_free_inode - as dirty_owner_is_free()
- * @inode:	theirs
+ * dirty_owner_is_free_inode - dirty_owner_is_free() with the wb that an inode has now
+ * @inode:	inode of the pages
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if the pages may go without a record.
  */
 static inline bool dirty_owner_is_free_inode(const struct inode *inode)
 {
@@ -220,11 +225,11 @@ static inline bool dirty_owner_is_free_inode(const struct inode *inode)
 /**
  * dirty_owner_write - the current task is about to dirty a part of a folio
  * @folio:	the folio; locked, or a page of it mapped and the lock of its page table held
- * @from:	first byte
- * @len:	how many; it will be dirtied without fail
+ * @from:	first byte of the part
+ * @len:	length of the part in bytes; the task will dirty it without fail
  *
- * Also of a folio that is dirty already.  A folio of one page has no parts:
- * dirty_owner_dirtied() says all of it.
+ * The folio may be dirty already.  A folio of one page has no parts: for it
+ * dirty_owner_dirtied() is enough.
  *
  * Context: any but hard interrupts.
  */
@@ -236,8 +241,9 @@ static inline void dirty_owner_write(struct folio *folio, size_t from, size_t le
 
 /**
  * dirty_owner_dirtied - a folio has become dirty
- * @folio:	the folio; all its pages get an owner, unless some have one already
- * @wb:		that of its inode
+ * @folio:	the folio; the current task's group becomes the dirtier of all its pages, unless
+ *		some of them have a dirtier already
+ * @wb:		wb of its inode
  *
  * Context: i_pages lock held, irqs off.
  */
@@ -250,9 +256,9 @@ static inline void dirty_owner_dirtied(struct folio *folio, struct bdi_writeback
 /**
  * dirty_owner_switched - the inode of a folio is about to get another wb
  * @folio:	the folio, dirty
- * @wb:		the one that it had
+ * @wb:		the wb that the inode has had
  *
- * Those of its pages that have no owner get one: the group of that wb.
+ * Pages without a recorded dirtier get one: the group of @wb.
  *
  * Context: i_pages lock held, irqs off.
  */
@@ -263,7 +269,7 @@ static inline void dirty_owner_switched(struct folio *folio, struct bdi_writebac
 }
 
 /**
- * dirty_owner_cancelled - a folio is not dirty any more, and will not be written
+ * dirty_owner_cancelled - a folio is no longer dirty, and will not be written
  * @folio:	the folio, its dirty flag cleared
  */
 static inline void dirty_owner_cancelled(struct folio *folio)
@@ -283,10 +289,10 @@ static inline void dirty_owner_cleaned(struct folio *folio)
 }
 
 /**
- * dirty_owner_writing - a part of a folio is being written, and others may stay dirty
+ * dirty_owner_writing - a part of a folio is being written, and other parts may stay dirty
  * @folio:	the folio, locked, its writeback flag set
- * @from:	first byte
- * @len:	how many
+ * @from:	first byte of the part
+ * @len:	length of the part in bytes
  *
  * For filesystems that write parts of a folio before they have cleaned all of it.
  *
@@ -343,9 +349,9 @@ static inline void dirty_owner_removed(struct folio *folio)
 }
 
 /**
- * dirty_owner_migrated - a folio takes the place of another
- * @dst:	the new one
- * @src:	the old one, not under writeback, its references frozen
+ * dirty_owner_migrated - a folio replaces another one in the page cache
+ * @dst:	the new folio
+ * @src:	the old folio, not under writeback, its references frozen
  */
 static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 {
@@ -356,9 +362,9 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 /**
  * dirty_owner_vfs_write - vfs_write() in parts, between which the task waits for its limits
  * @file:	the file
- * @buf:	what to write
- * @count:	bytes
- * @pos:	where, or NULL
+ * @buf:	data to write
+ * @count:	length of the data in bytes
+ * @pos:	position in the file, or NULL
  *
  * Context: as vfs_write(), no locks held.
  * Return: as vfs_write(); also -EINTR if the task is killed.
@@ -372,14 +378,15 @@ static inline ssize_t dirty_owner_vfs_write(struct file *file, const char __user
 
 /**
  * dirty_owner_part - the next part of a write from an iterator, if there is one
- * @part:	where we are
+ * @part:	state of the loop over the parts, all zero at first
  * @file:	the file
- * @iter:	truncated to the part, which is not empty but for the first
+ * @iter:	truncated to the next part; only the first part can be empty
  * @flags:	RWF_*
- * @ret:	what became of the last part; what became of all, if there is no next one
+ * @ret:	in: the result of writing the last part; out, if there is no next part: the result
+ *		of the whole write
  *
  * Context: as vfs_writev(), no locks held.
- * Return: true if there is one.
+ * Return: true if there is a next part.
  */
 static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
 				    struct iov_iter *iter, __kernel_rwf_t flags,
@@ -396,11 +403,11 @@ static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
 /**
  * dirty_owner_write_iter - ->write_iter() in parts, between which the task waits for its limits
  * @iocb:	the write; of a regular file after kiocb_start_write(), unless IOCB_NOWAIT
- * @iter:	what to write
+ * @iter:	data to write
  *
  * Context: as ->write_iter(), no other locks held.
- * Return: as ->write_iter(); fewer bytes, or -EAGAIN, if it would have to wait and must not;
- *	   -EINTR if the task is killed.
+ * Return: as ->write_iter(); fewer bytes, or -EAGAIN, if the task would have to wait and must
+ *	   not; -EINTR if the task is killed.
  */
 static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
@@ -409,16 +416,16 @@ static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter
 }
 
 /**
- * dirty_owner_pace - make a task that dirties pages as slow as its group's writes
- * @mapping:	what it dirties
- * @bdi:	where that is written
- * @flags:	BDP_ASYNC not to wait
+ * dirty_owner_pace - make a task that dirties pages as slow as its group's writes may be
+ * @mapping:	the file that the task dirties
+ * @bdi:	the backing device of the file
+ * @flags:	BDP_ASYNC if the task must not wait
  *
- * Does nothing unless pages have become the task's group's, which something limits, without
- * a promise, since it was last asked: current->dirty_due.
+ * Does nothing unless current->dirty_due is set: since the last call the task has dirtied pages
+ * without a promise, and a limit applies to its group, or its limits have to be looked up again.
  *
  * Context: may sleep.
- * Return: 0, or -EAGAIN if it would have to wait and must not.
+ * Return: 0, or -EAGAIN if the task would have to wait and must not.
  */
 static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
@@ -427,12 +434,13 @@ static inline int dirty_owner_pace(struct address_space *mapping,
 }
 
 /**
- * dirty_owner_worker_owes - does a worker of io_uring wait for what its group owes?
+ * dirty_owner_worker_owes - does a worker of io_uring have to wait for its group's debt?
  *
- * A worker does not come to user space, where other tasks wait.
+ * Other tasks wait for a debt on their way to user space, where a worker never gets.
  *
  * Context: the worker, between two pieces of work, no locks held.
- * Return: true if io_run_task_work() is to wait for a while, and then to ask again.
+ * Return: true if the worker has to call io_run_task_work(), which waits for a while, and then
+ *	   has to ask again.
  */
 static inline bool dirty_owner_worker_owes(void)
 {

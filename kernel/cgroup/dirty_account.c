@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a group has paid for the writes of its pages, on each backing device.
+ * Accounts: what a group has paid for the writes of its pages, on each backing device.
  *
- * The account of a flow, in bytes ever:
+ * The account of a flow has three totals that only grow, in bytes:
  *
  *	dirtied		pages that became dirty, less those that will not be written
- *	paid		by its tasks before they dirtied pages, or by writes as a debt
- *	used		writes that have been covered by that
+ *	paid		charged to the group's limits: by its tasks before they dirty pages,
+ *			or as a debt by writes that had not been paid
+ *	used		writes that what was paid has covered
  *
- * and at the moment:
+ * and two amounts as of now:
  *
- *	promised	what tasks have been let dirty, and have not dirtied yet
- *	claimed		what tasks are about to pay, and wait for
+ *	promised	bytes that tasks may dirty, and have not dirtied yet
+ *	claimed		bytes that tasks are about to pay, and wait for
  *
- * What is dirtied and not paid is paid by the next task that dirties pages.  What is paid
- * and not used covers the next writes, whoever starts them.
+ * Bytes that are dirtied and not paid are paid by the next task of the group that dirties
+ * pages.  Bytes that are paid and not used cover the next writes, whichever task starts them.
  *
- * Example: a group may write 1 MiB a second.  Its task calls write() with 1 MiB, which
- * goes in 8 parts of 128 KiB.  Before each, the task waits until the group's limit has
- * room for 128 KiB, and the flow has paid that.  The flusher writes the pages in bios of
- * which each uses up what was paid, and none waits.  A store through a mapping then
- * dirties a page: paid is 4 KiB behind dirtied, and the task pays on its way to user space.
+ * Example: a group may write 1 MiB per second.  Its task calls write() with 1 MiB, which is
+ * divided into 8 parts of 128 KiB.  Before each part the task waits until the group's limit
+ * has room for 128 KiB, and the flow has paid 128 KiB.  The flusher writes the pages in bios;
+ * each bio uses up some of what was paid, and none is throttled.  Then a store through a
+ * mapping dirties a page: paid is 4 KiB behind dirtied, and the task pays on its way to user
+ * space.
  */
 #include <linux/mm.h>
 
 #include "dirty_owner-internal.h"
 
 /**
- * dirty_begin - begin the account of a flow anew if its limits began anew
+ * dirty_begin - restart the account of a flow if its limits have begun since
  * @flow:	the flow
  * @since:	as in struct dirty_rate
  *
- * What has words by then costs nothing: most of it was dirtied when there was no limit.
+ * Pages that have words by then cost nothing: most were dirtied when there was no limit.
  */
 void dirty_begin(struct dirty_flow *flow, unsigned int since)
 {
@@ -49,11 +51,12 @@ void dirty_begin(struct dirty_flow *flow, unsigned int since)
 }
 
 /**
- * dirty_forfeit - lose what was paid in advance and never dirtied
+ * dirty_forfeit - limit how much a flow keeps of what it paid and did not dirty
  * @flow:	the flow
  * @most:	bytes that it may keep
  *
- * Or a group could save up, by writes that fail after it has paid.
+ * Otherwise a group could save up bytes by writes that fail after it has paid for them.
+ * Bytes that are promised do not count as kept.
  */
 void dirty_forfeit(struct dirty_flow *flow, s64 most)
 {
@@ -66,16 +69,16 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 }
 
 /**
- * dirty_pay - pay for pages that are dirty, or promised
+ * dirty_pay - pay for pages that are dirty or promised
  * @flow:	the flow
- * @how:	what to do if the limits say no
- * @owes:	also wait for what the group owes there
- * @ahead:	bytes to pay beyond those that are due, if any are
+ * @how:	what to do if the limits have no room
+ * @owes:	also wait until the group's debt on the device is repaid
+ * @ahead:	bytes to pay in addition, if any are due
  *
- * For those that no other task is about to pay.
+ * Pays what is due: bytes that no other task is about to pay.
  *
- * Context: may sleep if @how says so.
- * Return: 0, -EAGAIN or -EINTR.
+ * Context: may sleep if @how is DIRTY_WAIT.
+ * Return: 0; -EAGAIN or -EINTR if nothing was paid.
  */
 int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead)
 {
@@ -97,14 +100,15 @@ int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead)
 }
 
 /**
- * dirty_owner_use - cover a write of dirty pages by what a group has paid
- * @css:	the group
- * @bdi:	the device that it is a write to
- * @bytes:	its length
+ * dirty_owner_use - cover a write of dirty pages by what their dirtier has paid
+ * @css:	the dirtier's group
+ * @bdi:	the backing device that is written to
+ * @bytes:	length of the write
  * @since:	as in struct dirty_rate
  *
  * Context: any; RCU read side.
- * Return: false if it has not been paid: the caller is to charge it, which is paying it.
+ * Return: true if the write has been paid.  False if not: the caller has to charge it to the
+ *	   group's limits, and the account counts it as paid by that.
  */
 bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     unsigned int bytes, unsigned int since)

@@ -2,8 +2,8 @@
 /*
  * Flows: the groups that have dirtied pages, by backing device.
  *
- * A flow comes with the first page, under whatever locks that is dirtied, and goes
- * when it has had none for a while.
+ * A flow is created with its first page, under the locks under which that page is dirtied,
+ * and is freed when it has had no pages for DIRTY_FLOW_IDLE.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
@@ -18,20 +18,20 @@
 
 #include "dirty_owner-internal.h"
 
-/* A flow without pages is kept for so long. */
+/* A flow without pages is kept for this time. */
 #define DIRTY_FLOW_IDLE		HZ
 #define DIRTY_FLOW_BITS		8
 
 static DEFINE_HASHTABLE(dirty_flows, DIRTY_FLOW_BITS);
-/* its lock is that of the table, too */
+/* its lock is the lock of the flows: it also protects dirty_flows */
 static DEFINE_XARRAY_FLAGS(dirty_flow_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 static u32 dirty_flow_next = 1;
 
-/* What a hint is when it is none. */
+/* An empty hint points to this. */
 static struct dirty_flow dirty_no_flow;
 DEFINE_PER_CPU(struct dirty_hints, dirty_hints) = { &dirty_no_flow, &dirty_no_flow };
 
-/* Hidden, with pages, and another one took their place; of dirty_flow_reap() alone. */
+/* Hidden flows that still have pages, and that newer flows replace; for dirty_flow_reap(). */
 static HLIST_HEAD(dirty_flow_replaced);
 
 static void dirty_flow_reap(struct work_struct *work);
@@ -44,12 +44,12 @@ static unsigned long dirty_flow_key(const struct cgroup_subsys_state *css,
 }
 
 /**
- * dirty_flow_peek - the flow of a group, if there is one
+ * dirty_flow_peek - look up the flow of a group on a backing device
  * @css:	the group
- * @bdi:	where it dirties pages
+ * @bdi:	the backing device
  *
  * Context: RCU read side.
- * Return: the flow, or NULL.
+ * Return: the flow, or NULL if there is none.
  */
 struct dirty_flow *dirty_flow_peek(const struct cgroup_subsys_state *css,
 				   const struct backing_dev_info *bdi)
@@ -69,7 +69,7 @@ static void dirty_flow_free(struct dirty_flow *flow)
 	kfree(flow);
 }
 
-/* Two may race for the same: the second to come finds the first. */
+/* If two tasks race to create the same flow, the second gets the flow of the first. */
 static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 					    struct backing_dev_info *bdi)
 {
@@ -89,7 +89,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->idle_since = jiffies;
 	flow->looked_at = jiffies;
 	flow->chunk = DIRTY_CHUNK_ANY;
-	/* limits that there are hold from the first page on */
+	/* limits that are set already apply from the first page on */
 	rate = dirty_owner_ops->rate(css, bdi);
 	flow->since = rate.since;
 	flow->words = rate.limited || rate.probe;
@@ -112,14 +112,14 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 }
 
 /**
- * dirty_is_data - can groups own the pages of an inode?
+ * dirty_is_data - can the pages of an inode have dirtiers?
  * @inode:	the inode
  *
- * If they are data on disks.  The page cache of a device that a filesystem is on holds
- * its metadata, as do inodes that are no files.
+ * They can if they are data on disks.  The page cache of a device that a filesystem is
+ * mounted from holds the filesystem's metadata, and so do inodes that are not files.
  *
  * Context: any.
- * Return: true if so.
+ * Return: true if they can.
  */
 bool dirty_is_data(struct inode *inode)
 {
@@ -129,12 +129,12 @@ bool dirty_is_data(struct inode *inode)
 }
 
 /**
- * dirty_flow_get - as dirty_flow_of(), without a hint
+ * dirty_flow_get - slow path of dirty_flow_of(): does not look at the hint, and sets it
  * @css:	the group, not the root
- * @bdi:	where it dirties pages
+ * @bdi:	the backing device
  *
  * Context: RCU read side; any locks held.
- * Return: the flow, which may be new, NULL for want of memory.
+ * Return: the flow, which may be new; NULL if memory is short.
  */
 struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi)
@@ -149,11 +149,11 @@ struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 }
 
 /**
- * dirty_flow_of_current - whose are the pages that the current task dirties?
- * @inode:	theirs
+ * dirty_flow_of_current - the flow of the pages that the current task dirties
+ * @inode:	inode of the pages
  *
  * Context: RCU read side; any locks held.
- * Return: the flow, NULL for nobody's, or for want of memory.
+ * Return: the flow; NULL if the pages have no dirtier, or if memory is short.
  */
 struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 {
@@ -170,11 +170,11 @@ struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 }
 
 /**
- * dirty_flow_load - as dirty_flow_by_id(), without a hint
- * @id:		not 0
+ * dirty_flow_load - slow path of dirty_flow_by_id(): does not look at the hint, and sets it
+ * @id:		the flow's id, not 0
  *
  * Context: RCU read side.
- * Return: the flow, or NULL if it is gone.
+ * Return: the flow, or NULL if it has been freed.
  */
 struct dirty_flow *dirty_flow_load(u32 id)
 {
@@ -187,7 +187,7 @@ struct dirty_flow *dirty_flow_load(u32 id)
 	return flow;
 }
 
-/* Nobody finds what has left the tables any more, O5. */
+/* When this returns, a flow that has left the tables cannot be found any more, O5. */
 static void dirty_forget_hints(void)
 {
 	int cpu;
@@ -206,12 +206,12 @@ static bool dirty_flow_is_below(const struct dirty_flow *flow, struct cgroup_sub
 }
 
 /**
- * dirty_flow_sum - the pages of a group and of all groups below it
+ * dirty_flow_sum - sum up the pages of a group and of all groups below it
  * @css:	the group
  * @own:	a flow of one of them, on the backing device in question
  *
- * Context: RCU read side.  Looks at all flows.
- * Return: the sums.
+ * Context: RCU read side.  Takes time in proportion to the number of all flows.
+ * Return: the sums; ->saved is that of the flows other than @own.
  */
 struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
@@ -232,14 +232,14 @@ struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct di
 }
 
 /**
- * dirty_flow_forfeit - others lose what they have paid and not dirtied
- * @css:	a group, which loses it with all groups below it
- * @own:	a flow of one of them, which keeps it
+ * dirty_flow_forfeit - take back what the other flows below a limit have paid and not dirtied
+ * @css:	the group that has the limit
+ * @own:	the flow, of that group or of one below it, that keeps what it has paid
  *
- * Many groups below one limit could each save up a little, or keep others waiting by that.
- * Who has only just paid pays again.
+ * Otherwise many groups below one limit could each save up a little, and together fill the
+ * window with that.  A task that has only just paid has to pay again.
  *
- * Context: RCU read side.  Looks at all flows.
+ * Context: RCU read side.  Takes time in proportion to the number of all flows.
  */
 void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
@@ -251,7 +251,7 @@ void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow
 			dirty_forfeit(flow, 0);
 }
 
-/* A group that nothing limits dirties pages that do not count. */
+/* A group that nothing limits may dirty pages without words, which dirtied does not count. */
 static bool dirty_flow_is_seen(struct dirty_flow *flow)
 {
 	return !css_is_dying(flow->css) &&
@@ -264,7 +264,7 @@ static bool dirty_flow_is_used(struct dirty_flow *flow)
 	       atomic_read(&flow->users);
 }
 
-/* Hide those of a bucket that seem to be of no use.  Returns true if any is left to see. */
+/* Hide the flows of a bucket that seem to be idle.  Returns true if any flow is left in it. */
 static bool dirty_flow_hide(struct hlist_head *bucket, struct hlist_head *hidden)
 {
 	struct dirty_flow *flow;
@@ -287,9 +287,10 @@ static bool dirty_flow_hide(struct hlist_head *bucket, struct hlist_head *hidden
 }
 
 /*
- * One that nobody used meanwhile goes; others are seen again, unless there is another one for
- * the same by now: then they stay hidden until their pages are written.  Returns true if @flow
- * stays.
+ * After the grace period: a hidden flow that was not used meanwhile leaves the table of ids,
+ * to be freed.  Any other goes back to its bucket, unless a newer flow of the same group and
+ * device is there: then it stays hidden until its pages are written.  Returns true if @flow
+ * is not to be freed.
  */
 static bool dirty_flow_sort_out(struct dirty_flow *flow)
 {
@@ -314,19 +315,19 @@ static void dirty_flow_reap(struct work_struct *work)
 	bool left = false;
 
 	hlist_move_list(&dirty_flow_replaced, &hidden);
-	/* the lock is for a few at a time: there may be many groups */
+	/* the lock is held for one bucket at a time: there may be many groups */
 	for (int i = 0; i < HASH_SIZE(dirty_flows); i++) {
 		left |= dirty_flow_hide(&dirty_flows[i], &hidden);
 		cond_resched();
 	}
 	if (!hlist_empty(&hidden)) {
-		/* O3: whoever found one before is done with it, or in its counts */
+		/* O3: tasks that found a flow before are done with it, or counted in it */
 		dirty_forget_hints();
 		hlist_for_each_entry_safe(flow, tmp, &hidden, idle) {
 			left |= dirty_flow_sort_out(flow);
 			cond_resched();
 		}
-		/* and who found one by its id */
+		/* and so are those that found a flow by its id */
 		dirty_forget_hints();
 	}
 	hlist_for_each_entry_safe(flow, tmp, &hidden, idle)
@@ -335,7 +336,7 @@ static void dirty_flow_reap(struct work_struct *work)
 		schedule_delayed_work(&dirty_flow_work, DIRTY_FLOW_IDLE);
 }
 
-/* One line a flow: group, device, pages now and ever. */
+/* One line for each flow: its group, its device, its pages now, and its dirtied pages ever. */
 static int dirty_flows_show(struct seq_file *sf, void *v)
 {
 	struct dirty_flow *flow;

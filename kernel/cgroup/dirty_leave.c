@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that need no words, and writes that need not be asked: those of the root group, and
- * those of groups that nothing limits in files whose writeback is their own, O7.
+ * Pages that need no words, and writes that need not ask dirty_admit(): those of the root
+ * group, and those of groups that nothing limits in files whose writeback is their own, O7.
  */
 #include <linux/backing-dev.h>
 
 #include "dirty_leave.h"
 
 /**
- * dirty_flow_look - does something limit a flow by now that nothing limited a moment ago?
+ * dirty_flow_look - does a flow that was not limited in an earlier jiffy still have no limit?
  * @flow:	the flow
  *
  * Context: any locks held.
- * Return: true if nothing does, and its pages need no words.
+ * Return: true if nothing limits the flow, so that its pages need no words.
  */
 bool dirty_flow_look(struct dirty_flow *flow)
 {
 	struct dirty_rate rate;
 
-	/* the lock of i_pages is not enough for what is looked up */
+	/* ->rate needs an RCU read side; that the i_pages lock is held is not enough */
 	scoped_guard(rcu)
 		rate = dirty_owner_ops->rate(flow->css, flow->bdi);
 	if (rate.limited || rate.probe) {
@@ -29,7 +29,7 @@ bool dirty_flow_look(struct dirty_flow *flow)
 	return true;
 }
 
-/* Do pages of an inode need nothing that the current task dirties?  See dirty_may_write(). */
+/* The inode's wb if pages that the current task dirties in a write() need no words, O7. */
 static __always_inline const struct bdi_writeback *
 dirty_wb_to_leave(const struct inode *inode, const struct dirty_flow *flow, struct file *file,
 		  size_t len)
@@ -47,16 +47,16 @@ dirty_wb_to_leave(const struct inode *inode, const struct dirty_flow *flow, stru
 }
 
 /**
- * dirty_may_write - may the current task write to a file without being asked?
+ * dirty_may_write - may the current task write to a file without asking dirty_admit()?
  * @file:	the file
  * @len:	bytes that it wants to write
- * @free:	what current->dirty_free is to be while it does
+ * @free:	the value of current->dirty_free while it writes
  *
- * If it is of the root group, or of one that nothing limited there a moment ago.  Most are;
- * they are not to pay for it by much.
+ * It may if it is in the root group, or in a group that nothing limited on that device in
+ * this jiffy.  Most tasks are: this is the fast path, and should cost them little.
  *
  * Context: may sleep.
- * Return: true if so; false if that is for dirty_admit() to say.
+ * Return: true if it may; false if dirty_admit() has to decide.
  */
 bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free)
 {
@@ -93,7 +93,7 @@ void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb)
 		return;
 	dirty_note_mapping(flow, mapping);
 	owned = dirty_own(w, folio_nr_pages(folio), flow);
-	/* nothing limited the group when it dirtied them */
+	/* free of charge: nothing limited the group when it dirtied these pages */
 	atomic64_add((s64)owned << PAGE_SHIFT, &flow->paid);
 #endif
 }

@@ -3,7 +3,8 @@
 #define __DIRTY_LEAVE_H
 
 /*
- * Who needs nothing: the root group, and groups that nothing limits; see dirty_leave.c.
+ * Tasks and pages that need no accounting: those of the root group, and those of groups that
+ * nothing limits; see dirty_leave.c.
  */
 #include <linux/dcache.h>
 #include <linux/jiffies.h>
@@ -15,8 +16,8 @@ bool dirty_flow_look(struct dirty_flow *flow);
 bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free);
 
 /*
- * The wb of an inode, NULL for none yet.  It may be another one at any time, and stays for an
- * RCU read side.
+ * The wb of an inode, NULL if it has none yet.  The inode may switch to another wb at any
+ * time; the one returned is not freed before the end of the RCU read side.
  */
 static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
 {
@@ -27,7 +28,7 @@ static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
 #endif
 }
 
-/* Does one bio hold pages of several inodes?  With most file systems it does not. */
+/* Can one bio of this filesystem hold pages of several inodes?  In most it cannot. */
 static inline bool dirty_shares_bios(const struct inode *inode)
 {
 	const unsigned long magic = inode->i_sb->s_magic;
@@ -35,7 +36,7 @@ static inline bool dirty_shares_bios(const struct inode *inode)
 	return magic == F2FS_SUPER_MAGIC || magic == NILFS_SUPER_MAGIC;
 }
 
-/* May a flow leave pages of an inode without words that it dirties?  @wb is the inode's. */
+/* May pages of an inode that a flow dirties go without words, O7?  @wb is the inode's. */
 static __always_inline bool dirty_leaves(struct dirty_flow *flow, const struct inode *inode,
 					 const struct bdi_writeback *wb)
 {
@@ -49,7 +50,7 @@ static __always_inline bool dirty_leaves(struct dirty_flow *flow, const struct i
 #endif
 }
 
-/* Below an overlay it is another file that gets the pages. */
+/* The inode whose pages a write() to a file dirties: that of the lower file of an overlay. */
 static inline struct inode *dirty_inode_of(struct file *file)
 {
 	struct inode *inode = file->f_mapping->host;
@@ -57,14 +58,14 @@ static inline struct inode *dirty_inode_of(struct file *file)
 	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
 }
 
-/* Does what was seen a moment ago still say enough? */
+/* Is the last look at a flow of this jiffy, and has the flow dirtied few pages since? */
 static inline bool dirty_is_fresh(struct dirty_flow *flow)
 {
 	return !time_after(jiffies, READ_ONCE(flow->looked_at)) &&
 	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
 }
 
-/* Pages are a flow's from now on unless they are somebody's.  Returns how many were nobody's. */
+/* Make a flow the dirtier of those pages that have none.  Returns how many had none. */
 static __always_inline long dirty_own(struct dirty_words *w, long nr,
 				      struct dirty_flow *flow)
 {

@@ -17,47 +17,49 @@
 #include <linux/wait.h>
 
 /*
- * Lock order: i_pages and whatever a filesystem holds when it dirties a page, then
- * the lock of the flows, a leaf.  flow->lock is another leaf, also below the locks that
- * the controller calls dirty_owner_use() under.  What it calls dirty_owner_enable() under
- * comes before its mutex; its operations are called with none of these held.
+ * Lock order: i_pages and any lock that a filesystem holds when it dirties a page, then
+ * the lock of the flows, a leaf.  flow->lock is another leaf, also below the locks under
+ * which the controller calls dirty_owner_use().  The locks under which it calls
+ * dirty_owner_enable() come before dirty_enable_mutex.  The controller's operations are
+ * called with none of these locks held, except for ->rate: a caller may hold i_pages.
  *
  * Invariants:
  *
- *  O1	A page counts as dirty in the flow that its dirty word names, and as being
- *	written in the one that its write word names, unless that is in transit.  Who
- *	changes the word by cmpxchg or xchg changes the count, and nobody else.
- *  O2	The dirty word is set before the folio, which is locked, can be cleaned, and
- *	cleared after it is clean: then it becomes the write word, in transit until the
- *	folio, locked so long, is under writeback, and then until the write has ended.
- *  O3	A flow that a page counts in exists: it is freed only if both counts and
- *	flow->users are zero after a grace period in which nobody could find it.
- *	A word and its count change within one RCU read side, which a spinlock or
- *	preemption being off is.
- *  O4	What a filesystem cleans and then does not write keeps its write word in
- *	transit, which counts nowhere and need not name a flow that exists.
- *  O5	A hint is what somebody found in a table within the grace period before.  Those
- *	of a flow go a grace period after it has left the table, and only after another
- *	one can nobody find it.
- *  O6	A task that is let dirty pages has a part in current->dirty_part and in the
- *	flow's promises, from before it pays until it has dirtied them or given up, and
- *	is one of flow->users so long.  It may wait for locks meanwhile: what is promised
- *	counts as dirty for those who ask for more.
- *  O7	A page without words is that of the group whose wb its inode has.  A flow whose
- *	->words says no may leave a page so, if nothing limited its group in this jiffy, or
- *	when the task began to write at most DIRTY_WHOLE_BYTES, and that wb is its group's.
- *	For such a write() current->dirty_free is the wb.  Pages that are dirty when their
- *	inode gets another wb get words, under the i_pages lock.
+ *  O1	A page counts as dirty in the flow that its dirty word names, and as being written
+ *	in the flow that its write word names, unless the write word is in transit.  The
+ *	task whose cmpxchg or xchg changes a word changes the count, and no other task does.
+ *  O2	The dirty word is set before the folio, which is locked, can be cleaned, and cleared
+ *	after the folio is clean: then the word becomes the write word.  That is in transit
+ *	until the folio, which stays locked, is under writeback, and is cleared when the
+ *	write ends.
+ *  O3	A flow that counts a page exists: a flow is freed only if both counts and
+ *	flow->users are zero after a grace period in which nobody could find it.  A word
+ *	and its count change within one RCU read side; a region under a spinlock or with
+ *	preemption off is one.
+ *  O4	A page that a filesystem cleans and then does not write keeps its write word in
+ *	transit.  Such a word counts nowhere and need not name a flow that exists.
+ *  O5	A hint is a flow that was found in a table, at most a grace period ago.  The hints
+ *	to a flow are cleared a grace period after the flow has left the table; after one
+ *	more grace period nobody can find the flow.
+ *  O6	A task that has been promised pages has a struct dirty_part in current->dirty_part
+ *	and in the flow's promises, from before it pays until it has dirtied the pages or
+ *	given up.  It is one of flow->users meanwhile, and may wait for locks: for tasks
+ *	that ask for more pages, promised bytes count as dirty.
+ *  O7	The dirtier of a page without words is the group whose wb its inode has.  A flow
+ *	with ->words false may leave a page without words if that wb is its group's, and
+ *	nothing limited the group in this jiffy or when the task began a write() of at most
+ *	DIRTY_WHOLE_BYTES.  During such a write() current->dirty_free is the wb.  Pages that
+ *	are dirty when their inode gets another wb get words, under the i_pages lock.
  */
 
-/* What a word can name; 0 is nobody. */
+/* The largest id of a flow that a word can name; 0 names none. */
 #define DIRTY_ID_MAX		(BIT(30) - 1)
-/* In a write word: cleaned, and not yet being written. */
+/* Flag in a write word: the page was cleaned, and is not being written yet. */
 #define DIRTY_TRANSIT		BIT(31)
-/* Pages of a chunk of words; no folio is in two. */
+/* log2 of the pages in a chunk of words; each folio is within one chunk. */
 #define DIRTY_CHUNK_SHIFT	15
 
-/* Of a flow that may dirty as much as it likes at once; a power of two. */
+/* flow->chunk of a flow without limits, in bytes; a power of two. */
 #define DIRTY_CHUNK_ANY		((size_t)1 << (BITS_PER_LONG - 2))
 
 struct dirty_words {
@@ -66,53 +68,54 @@ struct dirty_words {
 };
 
 /*
- * dirtier and place: pages of one group on one backing device.  What each write looks at is
- * apart from what each page changes, and those who dirty pages from those who write them.
+ * A dirtier and a place: the pages of one group on one backing device.  Fields that each
+ * write() reads, fields that change with each page dirtied, and fields that change with each
+ * page written have cache lines of their own.
  */
 struct dirty_flow {
 	u32			id;
 	bool			limited;
-	bool			words;		/* its pages have some, O7 */
+	bool			words;		/* its pages have words, O7 */
 	bool			owes;		/* to devices below */
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
 
-	/* as of the last look of dirty_pace.c */
+	/* what dirty_look() in dirty_pace.c found last */
 	unsigned long		looked_at;	/* jiffies */
-	long			free_to;	/* of dirtied */
-	size_t			chunk;		/* bytes, a power of two */
-	long			refill;		/* pages */
+	long			free_to;	/* pages: no other look until dirtied is this */
+	size_t			chunk;		/* bytes of a write() at once, a power of two */
+	long			refill;		/* pages: waiting tasks go on at so few */
 
 	/* pages ever, O1: less those that will not be written */
 	atomic_long_t		dirtied ____cacheline_aligned_in_smp;
-	atomic_t		users;		/* who waits here */
-	/* dirty_account.c: changes under the lock, but for what pays */
+	atomic_t		users;		/* tasks that keep it from being freed, O3 */
+	/* see dirty_account.c */
 	atomic64_t		promised;	/* bytes, O6 */
 	atomic64_t		paid;		/* bytes ever */
 	atomic64_t		claimed;	/* bytes that tasks are about to pay */
 
 	/* pages ever, O1 */
-	atomic_long_t		sent ____cacheline_aligned_in_smp; /* less those put back */
+	atomic_long_t		sent ____cacheline_aligned_in_smp; /* less those redirtied */
 	atomic_long_t		started;
 	atomic_long_t		written;
-	wait_queue_head_t	wait;		/* for pages to go down to refill */
+	wait_queue_head_t	wait;		/* until its pages are at most refill */
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	s64			used;		/* bytes ever */
-	unsigned int		since;		/* of its limits */
-	long			stuck_at;	/* of written, -1 for never */
+	unsigned int		since;		/* dirty_rate.since of its account */
+	long			stuck_at;	/* value of written, -1 for never */
 	unsigned long		idle_since;	/* jiffies */
 	unsigned long		probe_until;	/* jiffies, 0 for never */
-	long			probe_from;	/* of written */
+	long			probe_from;	/* value of written */
 
-	/* what dirty_window.c has seen of written, and of the dirty limit: lock */
-	long			most;		/* pages */
-	long			learnt_from;
-	s64			learnt_at;	/* ns */
-	u64			drain;		/* pages a second */
+	/* dirty_learn() on written and on the global dirty limit; writers hold lock */
+	long			most;		/* pages: an upper bound of the window */
+	long			learnt_from;	/* value of written at learnt_at */
+	s64			learnt_at;	/* ns of CLOCK_MONOTONIC */
+	u64			drain;		/* pages written per second, measured */
 
 	struct hlist_node	node;		/* lock of the flows, RCU */
-	struct hlist_node	idle;		/* while it is being reaped */
+	struct hlist_node	idle;		/* on a list of dirty_flow_reap() */
 };
 
 static inline long dirty_flow_dirty(const struct dirty_flow *flow)
@@ -134,18 +137,18 @@ static inline long dirty_flow_pages(const struct dirty_flow *flow)
 	return max(dirty_flow_dirty(flow), 0L) + max(dirty_flow_writing(flow), 0L);
 }
 
-/* Of one flow, or of all of a group and those below it on a backing device; pages */
+/* Pages of one flow, or of all flows of a group and its descendants on a backing device. */
 struct dirty_sum {
 	struct cgroup_subsys_state *css;
 	long			dirty;
 	long			writing;
 	long			written;	/* ever */
 	long			promised;	/* of one flow */
-	long			saved;		/* paid and not dirtied, by others */
-	bool			crowded;	/* that, and the other pages, are enough */
+	long			saved;		/* paid and not dirtied by the other flows */
+	bool			crowded;	/* with these the window is full */
 };
 
-/* What this CPU found last, O5; an empty flow if nothing. */
+/* The flows that this CPU found last, O5; dirty_no_flow if none. */
 struct dirty_hints {
 	struct dirty_flow	*by_css;
 	struct dirty_flow	*by_id;
@@ -165,10 +168,11 @@ void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow
 bool dirty_is_data(struct inode *inode);
 
 /**
- * dirty_css_of_current - for which group is the current task at work?
+ * dirty_css_of_current - the group on whose behalf the current task dirties pages
  *
  * Context: RCU read side.
- * Return: the group; NULL for the root, and for a kernel thread unless it says for whom.
+ * Return: the group; NULL for the root group, and for a kernel thread that has not been
+ *	   associated with a group, see kthread_associate_blkcg().
  */
 static inline struct cgroup_subsys_state *dirty_css_of_current(void)
 {
@@ -182,7 +186,7 @@ static inline struct cgroup_subsys_state *dirty_css_of_current(void)
 	return css->parent ? css : NULL;
 }
 
-/* Is the current task one that nothing limits, as the root group's are? */
+/* Is the current task in the root group, which nothing limits? */
 static __always_inline bool dirty_is_roots(void)
 {
 	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
@@ -198,12 +202,12 @@ static inline bool dirty_is_file_data(const struct inode *inode)
 }
 
 /**
- * dirty_flow_of - the flow of a group
+ * dirty_flow_of - the flow of a group on a backing device
  * @css:	the group, not the root
- * @bdi:	where it dirties pages
+ * @bdi:	the backing device
  *
  * Context: RCU read side; any locks held.
- * Return: the flow, which may be new, NULL for want of memory.
+ * Return: the flow, which may be new; NULL if memory is short.
  */
 static __always_inline struct dirty_flow *dirty_flow_of(struct cgroup_subsys_state *css,
 							struct backing_dev_info *bdi)
@@ -218,7 +222,7 @@ static __always_inline struct dirty_flow *dirty_flow_of(struct cgroup_subsys_sta
  * @id:		its id, not 0
  *
  * Context: RCU read side.
- * Return: the flow, or NULL if it is gone.
+ * Return: the flow, or NULL if it has been freed.
  */
 static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 {
@@ -227,7 +231,10 @@ static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 	return likely(flow->id == id) ? flow : dirty_flow_load(id);
 }
 
-/* The flusher has to look here when a limited group waits, and who removes pages always. */
+/*
+ * Mark a file that has pages with words, for the hooks, and one that has pages of a limited
+ * group, for the flusher, which writes such pages first when the group waits.
+ */
 static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_space *mapping)
 {
 	if (!test_bit(AS_DIRTY_WORDS, &mapping->flags))
@@ -236,21 +243,24 @@ static inline void dirty_note_mapping(struct dirty_flow *flow, struct address_sp
 		set_bit(AS_DIRTY_OWNED, &mapping->flags);
 }
 
-/* Bytes that are dirty and have not been paid; less than 0 if paid in advance. */
+/* Bytes that were dirtied and not paid; negative if the flow has paid in advance. */
 static inline s64 dirty_unpaid(const struct dirty_flow *flow)
 {
 	return ((s64)atomic_long_read(&flow->dirtied) << PAGE_SHIFT) -
 	       atomic64_read(&flow->paid);
 }
 
-/* Bytes that are dirty or promised, and that nobody has paid or is about to pay. */
+/* Bytes that were dirtied or promised, and that no task has paid or is about to pay. */
 static inline s64 dirty_due(const struct dirty_flow *flow)
 {
 	return dirty_unpaid(flow) + atomic64_read(&flow->promised) -
 	       atomic64_read(&flow->claimed);
 }
 
-/* What a task has been promised is its flow's that it asked, wherever the task is by now. */
+/*
+ * Pages that a task has been promised belong to the flow that promised them, even if the task
+ * has moved to another group since.  NULL without a promise on @bdi.
+ */
 static __always_inline struct dirty_flow *dirty_flow_promised(struct backing_dev_info *bdi)
 {
 	struct dirty_part *part = current->dirty_part;
@@ -259,11 +269,11 @@ static __always_inline struct dirty_flow *dirty_flow_promised(struct backing_dev
 }
 
 /**
- * dirty_redeem - a task has dirtied pages: as many are promised no more
- * @flow:	theirs
- * @nr:		how many
+ * dirty_redeem - the current task has dirtied pages: take them from what it was promised
+ * @flow:	the flow of the pages
+ * @nr:		number of pages
  *
- * Return: false if none of that flow had been promised to the task.
+ * Return: true if the task has a promise of this flow, even one that it has used up.
  */
 static __always_inline bool dirty_redeem(struct dirty_flow *flow, long nr)
 {
@@ -284,17 +294,17 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most);
 int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead);
 
 /* dirty_pace.c */
-/* dirty_admit(): must not sleep; DIRTY_WHOLE_BYTES go at once */
+/* Flags of dirty_admit(): the task must not sleep; DIRTY_WHOLE_BYTES are not divided. */
 #define DIRTY_NOWAIT	1U
 #define DIRTY_WHOLE	2U
-/* So long a write() that appends is not divided. */
+/* A write() that appends is not divided up to this length. */
 #define DIRTY_WHOLE_BYTES	((size_t)SZ_1M)
 ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 		    unsigned int flags);
 void dirty_admitted(struct dirty_part *part);
 
 /* dirty_window.c */
-/* One wait; then all is looked at again. */
+/* The longest single sleep; after it the task looks at limits and window again. */
 #define DIRTY_WAIT_NS		(200 * NSEC_PER_MSEC)
 void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate);
 long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate);
@@ -305,7 +315,7 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate);
 void dirty_flow_wake(struct dirty_flow *flow);
 
-/* Pages of a flow are dirty no more, or written, or promised no more. */
+/* A flow has fewer pages or promises: wake a task that waits for its window. */
 static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 {
 	/* before waitqueue_active(): pairs with prepare_to_wait() in dirty_window.c */
@@ -322,8 +332,9 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 extern const struct dirty_owner_ops *dirty_owner_ops;
 
 /*
- * Chunks of words.  When memory is added beyond its end a larger table takes its place;
- * who reads the old one is nowhere to be waited for, so it stays, at 8 bytes for 128 MiB.
+ * Chunks of words.  When memory is added beyond the end of the table, a larger table replaces
+ * it.  Readers of the old table are in no RCU read side that could be waited for, so the old
+ * table is never freed; that costs 8 bytes for each 128 MiB.
  */
 struct dirty_table {
 	unsigned long		nr;
@@ -335,11 +346,11 @@ extern struct dirty_table *dirty_table;
 
 /**
  * dirty_words_of - the words of a page
- * @pfn:	the page
+ * @pfn:	its page frame number
  *
  * Context: any.
- * Return: its words, followed by those of the next pages of its chunk; NULL if there are
- *	   none, as for memory that came when there was none for them.
+ * Return: the page's words, followed by those of the next pages of its chunk; NULL if it has
+ *	   none, because no memory could be had for them when its memory came online.
  */
 static inline struct dirty_words *dirty_words_of(unsigned long pfn)
 {

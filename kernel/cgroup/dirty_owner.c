@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Owners of dirty pages: which group dirtied a page, and whose write is under way.
+ * Dirtiers of pages: which group dirtied a page, and whose write of it is under way.
  *
- * Two words for each page, beside the memory map: a page that is being written can be
- * dirtied again, by another group.  Both name a flow, see dirty_flow.c, which counts
- * its pages in either state.
+ * Each page has two words beside the memory map, since a page that is being written can be
+ * dirtied again, by another group.  Each word names a flow (one group's pages on one backing
+ * device, see dirty_flow.c), and the flow counts its pages in either state.
  *
- *	write(), or a fault	the dirty word, unless it has an owner already, or the
- *				page, a folio of its own, is dirty without one
+ *	write(), or a fault	sets the dirty word, unless the page has a dirtier already,
+ *				or is a folio of its own that is dirty without a dirtier
  *	cleaned to be written	the dirty word becomes the write word, in transit
- *	write begins		the write word counts
- *	written			the write word goes
- *	truncated, removed	both go
+ *	the write begins	the write word counts
+ *	the write has ended	clears the write word
+ *	truncated, removed	clears both words
  *
- * Words are for pages and not for folios: a folio can be as large as a huge page and
- * have been written to by many.
+ * Words are for pages and not for folios: a folio can be as large as a huge page, and
+ * several groups may have written to it.
  *
- * Most pages need none.  Where each group has a writeback of its own (v2, with the memory
- * controller), and nothing limits who dirties a page, the page is the group's whose
- * writeback its inode has, or it gets a word.  A file in which no page has had a word
- * passes through the hooks without a look at any, see AS_DIRTY_WORDS.
+ * Most pages need no words.  Where each group has a writeback of its own (v2, with the memory
+ * controller), and nothing limits the dirtier of a page, the page has no words if the
+ * writeback of its inode is that of its dirtier.  The hooks look at no words of a file in
+ * which no page has had any, see AS_DIRTY_WORDS.
  *
  * Example: A and B have limits.  A writes 8 pages of a file: 8 dirty words name A's flow,
  * and A has dirtied 8.  The flusher cleans the first 4 of them: these words become write
  * words (4 sent), which count once the pages are under writeback (4 started): A has 4 dirty
  * pages and 4 that are being written.  B writes to one of those 4 again: its dirty word
- * names B's flow, which has dirtied 1, and its write word still A's.  The disk is done, and
- * the write words go (4 written): A has 4 dirty pages, B has 1.  Then the file is
- * truncated: the words of those 5 go, and A has dirtied 4 in all, B none.  That is what
- * they pay for, 16 KiB and nothing.
+ * names B's flow, which has dirtied 1, and its write word still names A's.  When the writes
+ * end, the write words are cleared (4 written): A has 4 dirty pages, B has 1.  Then the file
+ * is truncated: the words of those 5 pages are cleared, and A has dirtied 4 in all, B none.
+ * A pays for its 4 pages, 16 KiB, and B pays nothing.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
 #include "dirty_leave.h"
 
-/* Pages that one flow gained or lost in a row. */
+/* Consecutive pages that the same flow gains or loses. */
 struct dirty_run {
 	u32			id;
 	long			nr;
@@ -57,7 +57,7 @@ static void dirty_run_end(const struct dirty_run *run, enum dirty_change change)
 		return;
 	switch (change) {
 	case DIRTY_DROP:
-		/* it costs nothing after all */
+		/* pages that will not be written cost nothing */
 		atomic_long_sub(run->nr, &flow->dirtied);
 		dirty_flow_less(flow);
 		break;
@@ -91,7 +91,7 @@ static __always_inline u32 dirty_take(u32 *word)
 	return READ_ONCE(*word) ? xchg(word, 0) : 0;
 }
 
-/* Take all that a folio has in one of its words. */
+/* Clear the write words or the dirty words of all pages of a folio, and count them. */
 static noinline void dirty_take_all(struct folio *folio, bool write,
 				    enum dirty_change change)
 {
@@ -122,7 +122,7 @@ static noinline void dirty_write(struct folio *folio, struct address_space *mapp
 	flow = dirty_flow_of_current(inode);
 	if (!flow)
 		return;
-	/* it is about to become dirty, and get its wb: a moment earlier */
+	/* the inode would get its wb when the folio becomes dirty: it is needed already */
 	inode_attach_wb(inode, folio);
 	if (dirty_leaves(flow, inode, dirty_wb_of(inode)))
 		return;
@@ -145,7 +145,7 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 	first = from >> PAGE_SHIFT;
 	nr = DIV_ROUND_UP(from + len, PAGE_SIZE) - first;
 	w += first;
-	/* a block of a part that has been said as a whole */
+	/* an earlier call for a larger part may have set the word of this page */
 	if (nr == 1 && READ_ONCE(w->dirty))
 		return;
 	dirty_write(folio, mapping, w, nr);
@@ -164,7 +164,7 @@ static noinline void dirty_dirtied(struct folio *folio, struct bdi_writeback *wb
 	if (!flow || dirty_leaves(flow, folio->mapping->host, wb))
 		return;
 	dirty_note_mapping(flow, folio->mapping);
-	/* a part of it may have been written to: see __dirty_owner_write() */
+	/* __dirty_owner_write() has set the words of the parts that were written to */
 	for (long i = 0; i < nr; i++)
 		if (READ_ONCE(w[i].dirty))
 			return;
@@ -172,8 +172,8 @@ static noinline void dirty_dirtied(struct folio *folio, struct bdi_writeback *wb
 }
 
 /*
- * The hooks that each page passes on its way in and out do a folio of one page whose flow
- * is the last that this CPU saw themselves, without anything to save or to call.
+ * Fast path: the hooks that each page passes handle a folio of one page inline if its flow
+ * is the one that this CPU saw last, without saving registers or calling a function.
  */
 static __always_inline void dirty_own_page(struct folio *folio, struct dirty_flow *flow)
 {
@@ -223,12 +223,12 @@ void __dirty_owner_cancelled(struct folio *folio)
 	dirty_take_all(folio, false, DIRTY_DROP);
 }
 
-/* Pages of a folio from @first to before @end. */
+/* Turn the dirty words of a folio's pages from @first to @end - 1 into write words. */
 static noinline void dirty_clean(struct folio *folio, long first, long end)
 {
 	struct dirty_words *w = dirty_folio_words(folio);
 	struct dirty_run sent = { }, started = { }, done = { };
-	/* some filesystems write parts of a folio one after the other */
+	/* some filesystems clean and write one part of a folio after the other */
 	bool writing = folio_test_writeback(folio);
 
 	if (!w)
@@ -237,7 +237,7 @@ static noinline void dirty_clean(struct folio *folio, long first, long end)
 	for (long i = first; i < end; i++) {
 		u32 id = dirty_take(&w[i].dirty), old = READ_ONCE(w[i].write);
 
-		/* in transit and not dirtied since: it failed before, and tries again */
+		/* in transit and not dirtied since: an earlier write failed, this is a retry */
 		if (!id && (writing || !old || (old & DIRTY_TRANSIT)))
 			continue;
 		old = xchg(&w[i].write, id && !writing ? id | DIRTY_TRANSIT : id);
@@ -270,7 +270,7 @@ void __dirty_owner_cleaned(struct folio *folio)
 	scoped_guard(preempt) {
 		flow = this_cpu_read(dirty_hints.by_id);
 		if (likely(id == flow->id)) {
-			/* the folio is locked: nobody else changes its write word */
+			/* the folio is locked: its write word does not change */
 			if (cmpxchg(&w->dirty, id, 0) == id) {
 				WRITE_ONCE(w->write, id | DIRTY_TRANSIT);
 				atomic_long_inc(&flow->sent);
@@ -300,7 +300,7 @@ void __dirty_owner_redirty(struct folio *folio)
 		if (!(id & DIRTY_TRANSIT) || !dirty_take(&w[i].write))
 			continue;
 		id &= ~DIRTY_TRANSIT;
-		/* somebody else may have been faster */
+		/* another task may have dirtied the page first: it is the dirtier then */
 		if (!cmpxchg(&w[i].dirty, 0, id))
 			dirty_run_add(&back, id, DIRTY_RESTORE);
 	}
@@ -359,7 +359,7 @@ void __dirty_owner_ended(struct folio *folio)
 		return;
 	if (unlikely(id != flow->id))
 		return dirty_take_all(folio, true, DIRTY_DONE);
-	/* it may have been cleaned again meanwhile, see dirty_clean() */
+	/* the page may have been cleaned again meanwhile, see dirty_clean() */
 	if (cmpxchg(&w->write, id, 0) != id)
 		return dirty_take_all(folio, true, DIRTY_DONE);
 	atomic_long_inc(&flow->written);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pages of a large folio, and the account of a flow.  Included by dirty_owner.c.
+ * Tests of the dirtiers of a large folio's pages, of the account of a flow, and of when a flow
+ * starts writeback.  Included by dirty_owner.c.
  */
 #include <kunit/test.h>
 
-/* As many as a huge page of x86 has. */
+/* The number of pages in a huge page of x86. */
 #define FOLIO_PAGES	512
 
 static struct dirty_flow *dirty_test_flow(struct kunit *test, u32 id)
@@ -25,7 +26,7 @@ static void dirty_first_owner(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	dirty_own(w + 8, 4, b);
 	KUNIT_EXPECT_EQ(test, dirty_flow_dirty(b), 4);
-	/* a folio is dirtied by others: what is somebody's stays so */
+	/* when another group dirties the folio, pages that have a dirtier keep it */
 	dirty_own(w, FOLIO_PAGES, a);
 	KUNIT_EXPECT_EQ(test, dirty_flow_dirty(a), FOLIO_PAGES - 4);
 	dirty_own(w, FOLIO_PAGES, b);
@@ -34,7 +35,7 @@ static void dirty_first_owner(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, w[i].dirty, i / 4 == 2 ? 2U : 1U);
 }
 
-/* What is dirty when a limit is set is free, and what is dirtied later is not. */
+/* Pages that are dirty when a limit is set are free of charge, pages dirtied later are not. */
 static void dirty_account_begins(struct kunit *test)
 {
 	struct dirty_flow *flow = dirty_test_flow(test, 1);
@@ -45,18 +46,18 @@ static void dirty_account_begins(struct kunit *test)
 	atomic_long_set(&flow->written, 60);
 	dirty_begin(flow, 1);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 0);
-	/* 30 are dirty, and 10 are being written */
+	/* 30 pages are dirty, and 10 are being written: 60 are done with */
 	KUNIT_EXPECT_EQ(test, flow->used, 60LL << PAGE_SHIFT);
 	atomic_long_add(5, &flow->dirtied);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 5LL << PAGE_SHIFT);
-	/* the same limits */
+	/* the same limits: the account goes on */
 	dirty_begin(flow, 1);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 5LL << PAGE_SHIFT);
 	dirty_begin(flow, 2);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), 0);
 }
 
-/* Of what was paid and not dirtied, only so much is kept. */
+/* dirty_forfeit() takes back what was paid and not dirtied, beyond what the flow may keep. */
 static void dirty_account_forfeits(struct kunit *test)
 {
 	struct dirty_flow *flow = dirty_test_flow(test, 1);
@@ -66,13 +67,13 @@ static void dirty_account_forfeits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -3LL * SZ_1M);
 	dirty_forfeit(flow, SZ_1M);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -1LL * SZ_1M);
-	/* one that owes loses nothing */
+	/* a flow that has dirtied more than it paid loses nothing */
 	atomic_long_set(&flow->dirtied, SZ_2M >> PAGE_SHIFT);
 	dirty_forfeit(flow, SZ_1M);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), (s64)SZ_1M);
 }
 
-/* What is promised is due until it is paid, and is kept for the task when others ask. */
+/* Promised bytes are due until they are paid, and dirty_forfeit() leaves them to the task. */
 static void dirty_account_promises(struct kunit *test)
 {
 	struct dirty_words *w = kunit_kcalloc(test, 8, sizeof(*w), GFP_KERNEL);
@@ -82,21 +83,21 @@ static void dirty_account_promises(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	atomic64_set(&flow->promised, part.promised);
 	KUNIT_EXPECT_EQ(test, dirty_due(flow), 8LL << PAGE_SHIFT);
-	/* another task pays no more than the rest */
+	/* what one task is about to pay is not due for another */
 	atomic64_set(&flow->claimed, 6 << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, dirty_due(flow), 2LL << PAGE_SHIFT);
 	atomic64_set(&flow->claimed, 0);
 	atomic64_set(&flow->paid, 10 << PAGE_SHIFT);
 	dirty_forfeit(flow, 0);
 	KUNIT_EXPECT_EQ(test, dirty_unpaid(flow), -8LL << PAGE_SHIFT);
-	/* pages that the task dirties are promised no more */
+	/* pages that the task dirties reduce its promise */
 	current->dirty_part = &part;
 	dirty_own(w, 3, flow);
 	current->dirty_part = NULL;
 	KUNIT_EXPECT_EQ(test, part.promised, (size_t)5 << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&flow->promised), 5LL << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, dirty_due(flow), 0);
-	/* others' pages are not what was promised to it */
+	/* pages that another task dirties do not */
 	dirty_own(w + 3, 3, flow);
 	KUNIT_EXPECT_EQ(test, part.promised, (size_t)5 << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, dirty_due(flow), 3LL << PAGE_SHIFT);
@@ -104,8 +105,8 @@ static void dirty_account_promises(struct kunit *test)
 
 #ifdef CONFIG_CGROUP_WRITEBACK
 /*
- * A group with many dirty pages has the flusher write some, also while the inode is about to
- * become another flusher's.
+ * A group with many dirty pages starts writeback, also while the inode switches to another
+ * flusher.
  */
 static void dirty_kicks_switching(struct kunit *test)
 {

@@ -2,12 +2,13 @@
 /*
  * Pacing: a group pays for the writes of its pages when its tasks dirty them.
  *
- * There a task can wait and make nobody else wait: dirty_admit() asks before any lock is
- * taken, and lets a long write() go in parts.  The writes themselves are not held
- * by the group's limits.  They were paid, or are charged as a debt: what tasks dirtied in
- * other ways, through a mapping for example.  See dirty_account.c for who pays what.
+ * A task can wait in dirty_admit() without making other tasks wait, because it holds no lock
+ * there; a long write() is divided into parts, each of which calls dirty_admit().  The group's
+ * limits do not throttle the writes themselves: these were paid, or are charged as a debt if
+ * tasks dirtied the pages in another way, such as through a mapping.  dirty_account.c
+ * describes the account of a group.
  *
- * Besides there is a window of pages, see dirty_window.c.
+ * In addition the group may only have a window of pages, see dirty_window.c.
  */
 #include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
@@ -21,18 +22,19 @@
 
 #include "dirty_leave.h"
 
-/* Pages that may be dirtied within a jiffy before anything is looked at again. */
+/* A flow may dirty this many pages within a jiffy before its limits are looked up again. */
 #define DIRTY_FREE_PAGES	256
-/* A group that does not reach its limit pays for this part of a second at once. */
+/* A group below its limit pays ahead for 1/1024 of a second, and for this at most. */
 #define DIRTY_AHEAD_PART	1024
 #define DIRTY_AHEAD_BYTES	SZ_64K
-/* It is learnt which disks below have a limit: by writing so much, so often. */
+/* Probing: a flow writes this much, this often, to learn which devices below have limits. */
 #define DIRTY_PROBE_BYTES	SZ_1M
 #define DIRTY_PROBE_JIFFIES	(10 * HZ)
 
 /*
- * Devices below may have limits, and nobody knows which of them the pages go to.  Has the
- * flow written little since that was last asked?  It is taken for limited meanwhile.
+ * Devices below may have limits, and it is not known which of them the flow's pages go to.
+ * Returns true while the flow has written less than DIRTY_PROBE_BYTES since probing began:
+ * the flow counts as limited until then.
  */
 static bool dirty_is_probing(struct dirty_flow *flow)
 {
@@ -45,7 +47,7 @@ static bool dirty_is_probing(struct dirty_flow *flow)
 	return written - READ_ONCE(flow->probe_from) < DIRTY_PROBE_BYTES >> PAGE_SHIFT;
 }
 
-/* What the controller says now; @mapping may be NULL. */
+/* Ask the controller for a flow's limits, and update the flow; @mapping may be NULL. */
 static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_space *mapping)
 {
 	struct dirty_rate rate;
@@ -75,7 +77,7 @@ static void dirty_promise(struct dirty_part *part, size_t bytes)
 	atomic64_add(bytes, &part->flow->promised);
 }
 
-/* Keep what has been dirtied meanwhile and @keep bytes. */
+/* Reduce a promise to @keep bytes; what the task has dirtied is promised no more already. */
 static void dirty_unpromise(struct dirty_part *part, size_t keep)
 {
 	if (part->promised <= keep)
@@ -84,7 +86,7 @@ static void dirty_unpromise(struct dirty_part *part, size_t keep)
 	part->promised = keep;
 }
 
-/* Wait for a while: for the window of pages, or what is owed to devices below. */
+/* Wait for up to DIRTY_WAIT_NS: for a debt to devices below, else for room in the window. */
 static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *rate,
 		      unsigned int flags)
 {
@@ -101,7 +103,7 @@ static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *ra
 	return 0;
 }
 
-/* How many of @len bytes go at once? */
+/* The length of the next part of a write() of @len bytes. */
 static size_t dirty_part_of(struct dirty_flow *flow, size_t len, unsigned int flags)
 {
 	size_t most = READ_ONCE(flow->chunk);
@@ -109,7 +111,7 @@ static size_t dirty_part_of(struct dirty_flow *flow, size_t len, unsigned int fl
 	return min(len, flags & DIRTY_WHOLE ? max(most, DIRTY_WHOLE_BYTES) : most);
 }
 
-/* Promise as many of @len bytes as there is room for. */
+/* Wait until the window has room, and promise the next part of @len bytes to the task. */
 static int dirty_find_room(struct dirty_part *part, struct address_space *mapping, size_t len,
 			   unsigned int flags, struct dirty_rate *rate)
 {
@@ -135,10 +137,10 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 }
 
 /*
- * Pay for what a task has been promised.  A payment takes memory and the lock of the device:
- * where the limit is not reached, one is for many small writes.  Where the limit is reached,
- * each write() waits for its own pages, and all take equally long.  Where groups share a
- * limit, none pays for more than it asks for.
+ * Pay for what a task has been promised.  A payment takes memory and the lock of the device.
+ * Below its limit a group therefore pays once for many small writes.  At its limit it does
+ * not: each write() waits for its own pages, so that all take equally long.  Nor does a group
+ * that shares a limit with others: it pays for no more than its tasks ask for.
  */
 static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 			 const struct dirty_rate *rate)
@@ -147,7 +149,7 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 
 	if (part->promised < ahead && !rate->shared && !rate->owes &&
 	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead) &&
-	    /* without memory nothing is paid, and one that may wait gets some */
+	    /* DIRTY_TRY pays nothing if memory is short; a task that may wait gets memory */
 	    dirty_due(part->flow) <= 0)
 		return 0;
 	return dirty_pay(part->flow, how, rate->owes, 0);
@@ -173,13 +175,13 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 		dirty_unpromise(part, 0);
 		return ret;
 	}
-	/* others may have been promised pages while this task waited */
+	/* other tasks may have been promised pages while this one waited */
 	if (rate.shared && !(flags & DIRTY_WHOLE) && dirty_is_crowded(flow, &rate))
 		dirty_unpromise(part, PAGE_SIZE);
 	return part->promised;
 }
 
-/* Is all paid that is dirty or promised, and is there room? */
+/* Has the flow no debt below, has it paid all that is dirty or promised, and has it room? */
 static bool dirty_is_well(struct dirty_flow *flow)
 {
 	s64 promised = atomic64_read(&flow->promised);
@@ -188,7 +190,7 @@ static bool dirty_is_well(struct dirty_flow *flow)
 	       dirty_flow_pages(flow) + PFN_UP(promised) < READ_ONCE(flow->refill);
 }
 
-/* May a task dirty @len bytes at once, and are they paid?  They are promised. */
+/* Promise @len bytes to a task if they are paid already and the window has room for them. */
 static bool dirty_is_free(struct dirty_part *part, size_t len)
 {
 	if (!dirty_is_fresh(part->flow) || len > READ_ONCE(part->flow->chunk))
@@ -200,7 +202,10 @@ static bool dirty_is_free(struct dirty_part *part, size_t len)
 	return false;
 }
 
-/* The flow that the current task would dirty pages of, which stays, O3; NULL for none. */
+/*
+ * The flow that the current task would dirty pages for, kept from being freed by ->users, O3;
+ * NULL if there is none, or if nothing limited it in this jiffy.
+ */
 static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_dev_info *bdi)
 {
 	struct cgroup_subsys_state *css;
@@ -218,15 +223,16 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
 }
 
 /**
- * dirty_admit - wait until a task may write to a file
- * @part:	all zero; dirty_admitted() is to follow
+ * dirty_admit - wait until the current task may write to a file
+ * @part:	the promise to the task: in it ->flow and ->promised are zero at first.  The
+ *		caller has to call dirty_admitted() after the write.
  * @file:	the file
- * @len:	bytes that it wants to write
+ * @len:	bytes that the task wants to write
  * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
  *
- * Context: sleeps for as long as the limits of the task's group demand it: no locks held.
- * Return: bytes that it may write now, at most @len; -EAGAIN if it would have to sleep and
- *	   must not, -EINTR if it is killed.
+ * Context: sleeps for as long as the limits of the task's group demand; no locks held.
+ * Return: bytes that the task may write now, at most @len; -EAGAIN if it would have to sleep
+ *	   and must not, -EINTR if it is killed.
  */
 ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 		    unsigned int flags)
@@ -253,10 +259,10 @@ ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 }
 
 /**
- * dirty_admitted - a task has written what it was let write, or not
- * @part:	of dirty_admit()
+ * dirty_admitted - end a promise: the task has written, or failed to
+ * @part:	the promise, from dirty_admit()
  *
- * Context: that of the task.
+ * Context: the task that called dirty_admit().
  */
 void dirty_admitted(struct dirty_part *part)
 {
@@ -271,16 +277,19 @@ void dirty_admitted(struct dirty_part *part)
 	atomic_dec(&flow->users);
 }
 
-/* Tasks that others wait for, and those of io_uring, have to go on. */
+/*
+ * Kernel threads, tasks in reclaim, and tasks that write on behalf of others (such as nfsd and
+ * loop, PF_LOCAL_THROTTLE) must go on: other tasks wait for them.
+ */
 static bool dirty_may_wait(void)
 {
 	return !(current->flags & (PF_KTHREAD | PF_MEMALLOC | PF_LOCAL_THROTTLE));
 }
 
 /*
- * A task has dirtied pages that nobody has paid for, and may hold locks.  It pays on its way
- * to user space; here only if it comes again before that, as in a long call that does not ask
- * dirty_admit().
+ * The current task has dirtied pages that nobody has paid for, and may hold locks.  It pays on
+ * its way to user space.  It pays here if it cannot pay there, or if the window is full, as in
+ * a long system call that does not ask dirty_admit().
  */
 static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
@@ -313,7 +322,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 			return 0;
 		__set_current_state(TASK_KILLABLE);
 		dirty_sleep(min_t(s64, owed_ns, DIRTY_WAIT_NS));
-		/* one that does not go to user space never pays later: many could take turns */
+		/* a user worker does not return to user space: it waits here until all is paid */
 		if (!(current->flags & PF_USER_WORKER))
 			return 0;
 		rate.owed_ns = 0;
@@ -326,7 +335,7 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	struct dirty_flow *flow;
 	int ret;
 
-	/* what it dirties has been promised; what it dirtied before is due after that */
+	/* these pages were promised; pages dirtied before are due after the promise ends */
 	if (current->dirty_part)
 		return 0;
 	current->dirty_due = false;
@@ -335,21 +344,21 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 		return 0;
 	ret = dirty_is_fresh(flow) && dirty_is_well(flow) ? 0 : dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
-	/* one that must not wait comes again */
+	/* a task that must not wait is asked again */
 	current->dirty_due = ret == -EAGAIN;
 	return ret;
 }
 
 /**
- * dirty_owner_settle - charge what a group has dirtied and not paid, and wait for a while
+ * dirty_owner_settle - charge what a group has dirtied and not paid, and wait once
  * @css:	the current task's group
- * @bdi:	where it will be written
+ * @bdi:	the backing device of the pages
  *
- * The group owes it from now on.  The task waits for the window of pages, and for what the
- * group owes to devices below.
+ * The amount is a debt of the group from now on.  The task waits for room in the window, or
+ * for the group's debt to devices below, for DIRTY_WAIT_NS at most.
  *
  * Context: may sleep; no locks held.
- * Return: true if it should come again before it dirties more pages.
+ * Return: true if the task should call this again before it dirties more pages.
  */
 bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
 {
@@ -380,6 +389,6 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 		dirty_owner_ops->line_up_below(flow->css);
 	}
 	atomic_dec(&flow->users);
-	/* in a crowd, a page after each wait */
+	/* if crowded, the task may dirty a page after each wait */
 	return (full && !sum.crowded) || (rate.owed_ns && !fatal_signal_pending(current));
 }

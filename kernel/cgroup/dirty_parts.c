@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Long writes in parts: between two of them a task waits for its group's limits, and
- * holds no lock of the file.
+ * Long writes in parts: between two parts a task waits for its group's limits, and holds no
+ * lock of the file.
  */
 #include <linux/fs.h>
 #include <linux/uio.h>
@@ -37,7 +37,7 @@ ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_
 	return ret;
 }
 
-/* Truncates the iterator to the next part; returns its length, or an error. */
+/* Truncate the iterator to the next part.  Returns the part's length, or an error. */
 static ssize_t dirty_part_begin(struct dirty_part *part, struct file *file,
 				struct iov_iter *iter, unsigned int flags)
 {
@@ -53,7 +53,7 @@ static ssize_t dirty_part_begin(struct dirty_part *part, struct file *file,
 	return len;
 }
 
-/* @last is what became of a part.  Returns true if another one is to follow. */
+/* @last: bytes written of a part, or an error.  Returns true if another part is to follow. */
 static bool dirty_part_end(struct dirty_part *part, struct iov_iter *iter, ssize_t last)
 {
 	dirty_admitted(part);
@@ -68,7 +68,7 @@ bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_i
 	const struct bdi_writeback *free;
 	ssize_t last = *ret;
 
-	/* all in one part, after which nothing is asked again */
+	/* the whole write is one part: part->len stays 0, and this is not called again */
 	if (!part->len && dirty_may_write(file, iov_iter_count(iter), &free))
 		return true;
 	if (!part->len || dirty_part_end(part, iter, last)) {
@@ -82,7 +82,7 @@ bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_i
 	return false;
 }
 
-/* A task that waits for its group's limits stops nobody who freezes the filesystem. */
+/* While a task waits for its group's limits, the filesystem can be frozen. */
 static ssize_t dirty_part_begin_thawed(struct dirty_part *part, struct kiocb *iocb,
 				       struct iov_iter *iter)
 {
@@ -121,7 +121,7 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		if (ret < 0)
 			break;
 		ret = file->f_op->write_iter(iocb, iter);
-		/* of no file on a disk: it may have ended, and the iterator be gone */
+		/* not a file on a disk; the write may have ended and freed the iterator */
 		if (ret == -EIOCBQUEUED) {
 			dirty_admitted(&part);
 			return ret;

@@ -2,15 +2,15 @@
 /*
  * Windows: how many pages a group may have dirty or being written on a backing device.
  *
- * About a second's worth of what its limits let through, and so all groups below a limit
- * together.  The rest of the memory is for others, also where the writes are slower than the
- * limit.  What tasks have been let dirty, and have not dirtied yet, counts as dirty.  Where
- * no number says how fast a group's writes are, the window is half a second of what they
- * were seen to do.
+ * A window is about one second's worth of the group's limit.  All groups below a limit
+ * together have one second's worth of that limit, too.  So the rest of the memory is left to
+ * other groups, also where the writes are slower than the limit.  Bytes that tasks have been
+ * promised, and have not dirtied yet, count as dirty.  Where no limit in bytes tells how fast
+ * a group's writes are, the window is half a second's worth of their measured speed.
  *
- * Example: P has wbps=1048576, and 100 groups below it.  When they have 1 MiB dirty in all,
- * whoever writes next waits until the flusher has written some of that, however little of it
- * is its own.
+ * Example: P has wbps=1048576, and 100 groups below it.  When these have 1 MiB dirty in all,
+ * the next task in any of them that writes waits until the flusher has written some of it,
+ * even if hardly any of it is its own group's.
  */
 #include <linux/backing-dev.h>
 #include <linux/jiffies.h>
@@ -23,28 +23,31 @@
 
 #include "dirty_leave.h"
 
-/* The least window, where a number says how fast the writes are. */
+/* The smallest window of a limit in bytes; bytes. */
 #define DIRTY_LEAST_WINDOW	SZ_64K
-/* Where the rate is measured: the least window, how often, and what it is worth. */
+/*
+ * Measured speed: the smallest window in bytes, the shortest time between two measurements,
+ * and the part of a second's worth that is the window: 1/2.
+ */
 #define DIRTY_LEAST_BYTES	SZ_16M
 #define DIRTY_LEARN_NS		(100 * NSEC_PER_MSEC)
 #define DIRTY_LEARNT_PART	2
-/* A window is at most this part of the dirty limit. */
+/* A window is at most 1/8 of the global dirty limit. */
 #define DIRTY_LIMIT_PART	8
-/* The part of a window that is dirty before writeback begins. */
+/* Writeback begins when 1/4 of a window is dirty. */
 #define DIRTY_KICK_PART		4
-/* The part of a second's worth that a write() is divided into. */
+/* A write() is divided into parts of 1/8 of a second's worth. */
 #define DIRTY_CHUNK_PART	8
-/* A task that waits for the window goes on when this part of it is free. */
+/* Tasks that wait for the window are woken when 1/16 of it is free. */
 #define DIRTY_REFILL_PART	16
 
 /**
- * dirty_learn - see how fast the writes of a flow are
+ * dirty_learn - measure how fast the writes of a flow are
  * @flow:	the flow
- * @rate:	as of now
+ * @rate:	its limits as of now
  *
- * How many pages a second it gets written while it has enough of them, and how many it can
- * have without harm to the dirty limit that all share.
+ * Updates flow->drain, the pages per second that are written while the flow has enough of
+ * them, and flow->most, its share of the global dirty limit.
  *
  * Context: any.
  */
@@ -64,8 +67,9 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 	WRITE_ONCE(flow->most, limit / DIRTY_LIMIT_PART);
 	drain = mul_u64_u64_div_u64(written - flow->learnt_from, NSEC_PER_SEC, elapsed);
 	/*
-	 * A time without a look says only what it was at least.  What others had it
-	 * write at once says nothing.
+	 * A long interval gives only a lower bound: the flow may have been idle in it.  While
+	 * the flow is in debt, some of its writes were dispatched ahead of its limits because
+	 * other tasks waited for them: these tell nothing about its speed.
 	 */
 	if (drain > flow->drain && !rate->owed_ns)
 		flow->drain = drain;
@@ -76,7 +80,10 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 	flow->learnt_at = now;
 }
 
-/* In pages: with the part of a write() that goes beyond it, a second's worth. */
+/*
+ * The window of a limit of @bps bytes a second; pages.  Together with the part of a write()
+ * that may go beyond the window it is a second's worth.
+ */
 static long dirty_window_of(u64 bps)
 {
 	bps = max_t(u64, bps - bps / DIRTY_CHUNK_PART, DIRTY_LEAST_WINDOW);
@@ -84,12 +91,12 @@ static long dirty_window_of(u64 bps)
 }
 
 /**
- * dirty_window - how many pages a flow may have
+ * dirty_window - the window of a flow
  * @flow:	the flow
- * @rate:	as of now
+ * @rate:	its limits as of now
  *
  * Context: any.
- * Return: pages, dirty and being written.
+ * Return: the number of pages that it may have dirty or being written.
  */
 long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
@@ -106,20 +113,20 @@ long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 }
 
 /**
- * dirty_chunk_of - how much of a write() goes at once
- * @window:	of the flow, pages
+ * dirty_chunk_of - the length of the parts that a write() is divided into
+ * @window:	window of the flow, pages
  *
  * Return: bytes, a power of two.
  */
 size_t dirty_chunk_of(long window)
 {
-	/* the window is what is left of a second's worth without one */
+	/* the window is 7 of the 8 parts of a second's worth, see dirty_window_of() */
 	long nr = clamp_t(long, window / (DIRTY_CHUNK_PART - 1), 1, SZ_1G >> PAGE_SHIFT);
 
 	return (size_t)rounddown_pow_of_two(nr) << PAGE_SHIFT;
 }
 
-/* But for what @part, if any, has been promised. */
+/* The pages of one flow, without those promised to @part, if that is not NULL. */
 static struct dirty_sum dirty_own_sum(struct dirty_flow *flow, const struct dirty_part *part)
 {
 	s64 promised = atomic64_read(&flow->promised) - (part ? part->promised : 0);
@@ -138,13 +145,13 @@ static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate
 {
 	if (sum->dirty + sum->writing + sum->promised < window)
 		return false;
-	/* see dirty_wait_for_window() */
+	/* stuck: the window does not hold the group, see dirty_wait_for_window() */
 	return rate->measured || READ_ONCE(flow->stuck_at) != sum->written;
 }
 
 static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 {
-	/* they are when this returns */
+	/* wb_start_background_writeback() enables irqs when it returns */
 	lockdep_assert_irqs_enabled();
 	if (!wb_has_dirty_io(wb) || (!again && test_bit(WB_start_owned, &wb->state)))
 		return;
@@ -152,13 +159,16 @@ static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 	wb_start_background_writeback(wb);
 }
 
-/* On the default hierarchy a flow may have pages in inodes of several flushers. */
+/*
+ * Start writeback of a flow's pages: by the flusher of @mapping, or by all flushers of the
+ * backing device, since on the default hierarchy a flow may have pages in inodes of several.
+ */
 static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
 	struct bdi_writeback *wb;
 
 	guard(rcu)();
-	/* without the lock that keeps an inode in its wb, below which irqs are off */
+	/* under the lock that keeps an inode in its wb irqs would be off */
 	if (mapping && !all) {
 		wb = dirty_wb_of(mapping->host);
 		if (wb)
@@ -169,7 +179,10 @@ static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, b
 		dirty_start_writeback(wb, all);
 }
 
-/* What all groups below a limit of @bps have; what they have saved up they may lose. */
+/*
+ * The pages of all groups below a limit with a window of @window pages.  If the window is full
+ * they lose what they have paid and not dirtied.
+ */
 static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 					struct cgroup_subsys_state *css, long promised,
 					long window)
@@ -187,10 +200,11 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 }
 
 /*
- * All groups below a limit have about a second's worth of it together.  What they have paid
- * and not dirtied they could dirty at once: they keep it only if there is room.  What tasks
- * have been promised and have paid they keep, and others go on page by page: they cannot
- * know when those tasks get the locks that they wait for.
+ * All groups below a limit together have about a second's worth of it.  Pages that they have
+ * paid and not dirtied could become dirty at any time, so they keep these only while the
+ * window has room.  Tasks keep what they have been promised and have paid; meanwhile other
+ * tasks go on page by page, since nobody knows when the promised tasks get the locks that
+ * they wait for.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
@@ -217,11 +231,11 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 }
 
 /**
- * dirty_is_crowded - have others below the same limits been promised all that there is?
+ * dirty_is_crowded - is the window of a limit above a flow full, or promised to other groups?
  * @flow:	the flow
- * @rate:	as of now
+ * @rate:	its limits as of now
  *
- * Context: may not sleep; no spinlock held.
+ * Context: does not sleep; no spinlock held.
  * Return: true if so.
  */
 bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate)
@@ -232,17 +246,18 @@ bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate)
 }
 
 /**
- * dirty_is_full - has a flow got as many pages as it may have?
+ * dirty_is_full - is the window of a flow, or of a limit above it, full?
  * @flow:	the flow
- * @mapping:	what is about to be dirtied, or NULL
- * @rate:	as of now
- * @part:	what is about to be dirtied and has been promised, or NULL
- * @sum:	becomes what is full: the flow, or all below a limit
+ * @mapping:	the file that is about to be dirtied, or NULL
+ * @rate:	its limits as of now
+ * @part:	the promise to the task that asks, which does not count, or NULL
+ * @sum:	set to the pages in the window that is full: the flow's, or those of all groups
+ *		below a limit
  *
- * If there are many pages some are written.
+ * Starts writeback when a quarter of the window is dirty.
  *
- * Context: may not sleep; no spinlock held.
- * Return: true if so.
+ * Context: does not sleep; no spinlock held.
+ * Return: true if a window is full.
  */
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 		   const struct dirty_rate *rate, const struct dirty_part *part,
@@ -259,13 +274,13 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 		dirty_kick(flow, mapping, full);
 	if (full || !rate->shared || (part && part->promised && dirty_due(flow) <= 0))
 		return full;
-	/* in a crowd one task of a group goes on, see dirty_find_room() */
+	/* if crowded, one task of each group goes on page by page, see dirty_find_room() */
 	return dirty_is_full_above(flow, rate, sum) || (sum->crowded && (promised || !part));
 }
 
 /**
- * dirty_flow_wake - see dirty_flow_less()
- * @flow:	a flow where tasks wait
+ * dirty_flow_wake - wake a task if the window has room again; see dirty_flow_less()
+ * @flow:	a flow whose window tasks wait for
  */
 noinline void dirty_flow_wake(struct dirty_flow *flow)
 {
@@ -274,10 +289,10 @@ noinline void dirty_flow_wake(struct dirty_flow *flow)
 }
 
 /**
- * dirty_sleep - sleep as for I/O, which it is in the end
- * @ns:		for how long
+ * dirty_sleep - sleep and be accounted as waiting for I/O, which the wait is for in the end
+ * @ns:		the longest time to sleep
  *
- * Context: the state of the task is set.
+ * Context: the caller has set the state of the task.
  */
 void dirty_sleep(s64 ns)
 {
@@ -289,14 +304,14 @@ void dirty_sleep(s64 ns)
 }
 
 /**
- * dirty_wait_for_window - wait until a flow may have more pages, DIRTY_WAIT_NS at most
+ * dirty_wait_for_window - wait until a window has room, for DIRTY_WAIT_NS at most
  * @flow:	the flow
- * @rate:	as of now
+ * @rate:	its limits as of now
  * @part:	as in dirty_is_full()
  *
- * If nothing is written meanwhile, nor under writeback, the pages cannot be written: with
- * data=journal ext4 first has to commit them.  Until something is, the group goes on at its
- * rate.
+ * If no page is written in that time, and none is under writeback, the flow is stuck: its
+ * pages cannot be written yet.  ext4 with data=journal, for example, has to commit them
+ * first.  Until a page is written, the window does not hold the group; its limits still do.
  *
  * Context: sleeps, killable.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The words of pages: two for each, in chunks beside the memory map, each on the node of
- * its memory.  Memory that comes later gets its words before it can be used, and what has
- * words keeps them when it goes: it may come back.
+ * The words of pages: two for each page, in chunks beside the memory map.  Each chunk is on
+ * the NUMA node of its pages.  Memory that is added later gets its words before it comes
+ * online.  Memory that goes offline keeps its words, since it may come back.
  */
 #include <linux/init.h>
 #include <linux/memblock.h>
@@ -21,11 +21,11 @@ DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
 static struct dirty_table dirty_no_table;
 struct dirty_table *dirty_table __read_mostly = &dirty_no_table;
 static DEFINE_MUTEX(dirty_enable_mutex);
-/* Whoever changes the table; below the locks of memory hotplug, above none but reclaim's. */
+/* For changes of the table; within the locks of memory hotplug, and allocates under it. */
 static DEFINE_MUTEX(dirty_table_mutex);
 const struct dirty_owner_ops *dirty_owner_ops __read_mostly;
 
-/* A page of a chunk that is in use, or NULL. */
+/* An online page of a chunk, or NULL if there is none. */
 static struct page *dirty_chunk_page(unsigned long chunk)
 {
 	unsigned long pfn = chunk << DIRTY_CHUNK_SHIFT;
@@ -45,7 +45,7 @@ static int dirty_chunk_alloc(struct dirty_table *table, unsigned long chunk, int
 	words = vzalloc_node(DIRTY_CHUNK * sizeof(*words), nid);
 	if (!words)
 		return -ENOMEM;
-	/* the words are zero for who finds them */
+	/* a reader that finds the chunk finds words of zero in it */
 	smp_store_release(&table->chunks[chunk], words);
 	return 0;
 }
@@ -57,7 +57,7 @@ static void dirty_table_free(struct dirty_table *table)
 	kvfree(table);
 }
 
-/* A table of @nr chunks, those of the one that is in use among them. */
+/* A table of @nr chunks that has the chunks of the current table. */
 static struct dirty_table *dirty_table_alloc(unsigned long nr)
 {
 	struct dirty_table *table = kvzalloc_flex(*table, chunks, nr), *old = dirty_table;
@@ -85,7 +85,7 @@ static int dirty_table_fill(struct dirty_table *table)
 	return 0;
 }
 
-/* Words for the memory that there is. */
+/* Allocate words for all memory that is online. */
 static int dirty_table_begin(void)
 {
 	struct dirty_table *table;
@@ -99,11 +99,11 @@ static int dirty_table_begin(void)
 	if (ret)
 		dirty_table_free(table);
 	else
-		smp_store_release(&dirty_table, table); /* after what is in it */
+		smp_store_release(&dirty_table, table); /* after its contents */
 	return ret;
 }
 
-/* Words for memory that comes. */
+/* Allocate words for memory that is about to come online. */
 static int dirty_table_add(unsigned long pfn, unsigned long nr_pages)
 {
 	unsigned long first = pfn >> DIRTY_CHUNK_SHIFT;
@@ -112,14 +112,14 @@ static int dirty_table_add(unsigned long pfn, unsigned long nr_pages)
 	int ret = 0;
 
 	guard(mutex)(&dirty_table_mutex);
-	/* without a table dirty_table_begin() will see to it */
+	/* without a table yet, dirty_table_begin() will include this memory */
 	if (dirty_table == &dirty_no_table)
 		return 0;
 	if (end > dirty_table->nr) {
 		table = dirty_table_alloc(end);
 		if (!table)
 			return -ENOMEM;
-		smp_store_release(&dirty_table, table); /* after what is in it */
+		smp_store_release(&dirty_table, table); /* after its contents */
 	}
 	for (unsigned long i = first; i < end && !ret; i++)
 		ret = dirty_chunk_alloc(dirty_table, i, pfn_to_nid(pfn));
@@ -135,7 +135,10 @@ static int dirty_memory_notify(struct notifier_block *nb, unsigned long action, 
 		return notifier_from_errno(dirty_table_add(memory->start_pfn,
 							   memory->nr_pages));
 	case MEM_ONLINE:
-		/* dirty_table_begin() may have looked between the two; too late to fail */
+		/*
+		 * dirty_table_begin() may have run after MEM_GOING_ONLINE, when the pages were
+		 * not online yet.  It is too late to fail: without words pages have no dirtier.
+		 */
 		dirty_table_add(memory->start_pfn, memory->nr_pages);
 		break;
 	}
@@ -149,10 +152,10 @@ static int __init dirty_words_init(void)
 subsys_initcall(dirty_words_init);
 
 /**
- * dirty_owner_enable - let pages have owners from now on
- * @ops:	who limits writes, the same each time
+ * dirty_owner_enable - record the dirtiers of pages from now on
+ * @ops:	the controller that limits writes; the same in each call
  *
- * Eight bytes a page.  There is no way back.
+ * Takes eight bytes of memory per page, and cannot be undone.
  *
  * Context: may sleep.
  * Return: 0, or -ENOMEM.
@@ -170,7 +173,7 @@ int dirty_owner_enable(const struct dirty_owner_ops *ops)
 	if (ret)
 		return ret;
 	dirty_owner_ops = ops;
-	/* takes the lock of CPU hotplug, which memory hotplug has above that of the table */
+	/* takes the lock of CPU hotplug, which memory hotplug takes before dirty_table_mutex */
 	static_branch_enable(&dirty_owner_key);
 	return 0;
 }

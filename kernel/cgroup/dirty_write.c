@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whose writes are under way: for those who submit them.
+ * Queries for the code that submits writes: which group's write of a page is under way?
  */
 #include <linux/mm.h>
 
 #include "dirty_leave.h"
 
-/* 0 if none is under way. */
+/* The id of the flow whose write is under way; 0 if there is none. */
 static u32 dirty_written_by(const struct dirty_words *w)
 {
 	u32 id = READ_ONCE(w->write);
@@ -15,17 +15,17 @@ static u32 dirty_written_by(const struct dirty_words *w)
 }
 
 /**
- * dirty_owner_is_inodes - has no page of a bio an owner other than its inode's?
+ * dirty_owner_is_inodes - do all pages of a bio belong to the group of their inode's wb?
  * @page:	the first page of the bio
  *
  * Context: any.
- * Return: true if none has; false if pages may.
+ * Return: true if they do; false if some may have a dirtier of their own.
  */
 bool dirty_owner_is_inodes(struct page *page)
 {
 	const struct address_space *mapping;
 
-	/* of direct I/O, which a driver may pass on, it may leave its file */
+	/* drivers may submit pages of direct I/O here, which can leave their file meanwhile */
 	guard(rcu)();
 	mapping = folio_mapping(page_folio(page));
 	return mapping && mapping->host && !dirty_owner_has_words(mapping) &&
@@ -33,11 +33,11 @@ bool dirty_owner_is_inodes(struct page *page)
 }
 
 /**
- * dirty_owner_of_write - whose write of a page is under way?
+ * dirty_owner_of_write - the dirtier whose write of a page is under way
  * @page:	a page of the page cache that is being written
  *
  * Context: any.
- * Return: what dirty_owner_css() understands, or 0 for nobody's.
+ * Return: an id for dirty_owner_css(), or 0 if the page has no write word that counts.
  */
 u32 dirty_owner_of_write(const struct page *page)
 {
@@ -47,13 +47,13 @@ u32 dirty_owner_of_write(const struct page *page)
 }
 
 /**
- * dirty_owner_run - how many pages are of the same owner?
- * @page:	the first of some that are being written
- * @nr:		how many follow each other in the memory map
- * @id:		what dirty_owner_of_write() said of the one before
+ * dirty_owner_run - count the pages in a row that have the same dirtier
+ * @page:	the first of several pages that are being written
+ * @nr:		number of pages, consecutive in the memory map
+ * @id:		the dirtier, from dirty_owner_of_write()
  *
  * Context: any.
- * Return: the number of pages at the beginning that have this owner.
+ * Return: the number of pages from @page on that have this dirtier.
  */
 unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id)
 {
@@ -61,7 +61,7 @@ unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id)
 	const struct dirty_words *w;
 
 	for (; pfn < end; pfn = next) {
-		/* words follow each other within a chunk */
+		/* words of consecutive pages are consecutive within a chunk only */
 		next = min(end, ALIGN(pfn + 1, BIT(DIRTY_CHUNK_SHIFT)));
 		w = dirty_words_of(pfn);
 		for (unsigned long i = pfn; i < next; i++)
@@ -72,11 +72,11 @@ unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id)
 }
 
 /**
- * dirty_owner_css - the group that an owner is
+ * dirty_owner_css - the group of a dirtier
  * @id:		from dirty_owner_of_write()
  *
  * Context: RCU read side.
- * Return: the group; it may be offline.  NULL if it is gone.
+ * Return: the group, which may be offline; NULL if its flow has been freed.
  */
 struct cgroup_subsys_state *dirty_owner_css(u32 id)
 {
@@ -90,7 +90,8 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id)
  * @page:	a page of the page cache that is being written
  *
  * Context: RCU read side.
- * Return: the group; it may be offline.  NULL if it is nobody's, or gone.
+ * Return: the group, which may be offline; NULL if the page has no dirtier of its own, or if
+ *	   the dirtier's flow has been freed.
  */
 struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ioband_explain.py --check: what contradicts itself on this machine, and what a report of a bug should have."""
+"""ioband_explain.py --check: settings of this machine that contradict each other, and the contents of a bug report."""
 
 import os
 
@@ -7,7 +7,7 @@ from ioband_disk import node_of
 from ioband_read import DEBUGFS, MODES, arguments, mounts, name_of, number, read, word
 from ioband_verdict import controllers, is_below
 
-LINES = 40  # of a section of the report
+LINES = 40  # the most lines of a section of the report
 CONFIG = (
     'BLK_CGROUP',
     'BLK_DEV_THROTTLING',
@@ -28,7 +28,7 @@ MOUNTS = ('cgroup', 'cgroup2', 'debugfs', 'tracefs', 'overlay', 'btrfs')
 
 
 def check_kernel(look):
-    """What is wrong with kernel arguments and hierarchies."""
+    """Sentences about wrong kernel arguments and hierarchies."""
     for text in arguments():
         if text not in MODES:
             yield f'kernel argument ioband={text}: it is none of {", ".join(MODES)}, and has no effect'
@@ -37,17 +37,17 @@ def check_kernel(look):
     limited = sorted({path for groups in look.sample.values() for path, group in groups.items() if group.limits})
     if look.mode in ('off', 'absent') and limited:
         yield (
-            f'there are limits ({", ".join(limited[:5])}), and ioband is {look.mode} ({look.why}): they are those of'
-            ' blk-throttle'
+            f'there are limits ({", ".join(limited[:5])}), and ioband is {look.mode} ({look.why}): blk-throttle has'
+            ' them'
         )
     if not look.where:
-        yield 'no hierarchy of cgroups is mounted that has the block controller: nothing is limited'
+        yield 'no mounted cgroup hierarchy has the block controller: nothing is limited'
     elif look.where.version == 2 and 'io' not in controllers(look.where, '/', 'subtree_control'):
         yield f'the block controller is enabled for no group: echo +io > {look.where.root}/cgroup.subtree_control'
 
 
 def in_use():
-    """Numbers of disks that something is mounted from or swapped to, and of those below these."""
+    """Numbers of disks that hold a mounted file system or swap, and of the disks below these."""
     devices = {mount.device for mount in mounts()}
     for mount in mounts():
         if mount.kind == 'btrfs' and os.path.exists(mount.source):
@@ -63,7 +63,7 @@ def in_use():
 
 
 def stacks():
-    """Nodes that nothing else is on, of all disks."""
+    """Nodes of all disks that no other disk is stacked on."""
     try:
         names = sorted(os.listdir('/sys/class/block'))
     except OSError:
@@ -76,7 +76,7 @@ def stacks():
 
 
 def any_holder(name):
-    """Is a disk below another one?"""
+    """Is another disk stacked on this one?"""
     try:
         return bool(os.listdir(f'/sys/class/block/{name}/holders'))
     except OSError:
@@ -84,14 +84,14 @@ def any_holder(name):
 
 
 def processes(where, path):
-    """Is any process in a cgroup, on v2 or below it?"""
+    """Is any process in a cgroup or, on v2, below it?"""
     if where.version == 2:
         return 'populated 1' in read(where.directory(path) + '/cgroup.events')
     return bool(read(where.directory(path) + '/cgroup.procs'))
 
 
 def check_limit(look, device, path, group, facts):
-    """What is wrong with a cgroup's limits on a disk; facts: (in_use(), hidden disks {number: name above})."""
+    """Sentences about a cgroup's wrong limits on a disk; facts: (in_use(), hidden disks {number: name above})."""
     name, limits = name_of(device), ' '.join(f'{key}={value}' for key, value in group.limits.items())
     used, hidden = facts
     below = [one for one in look.sample[device] if is_below(one, path)] if look.where.version == 2 else [path]
@@ -103,8 +103,8 @@ def check_limit(look, device, path, group, facts):
         )
     elif not some and device not in used and not any_holder(name):
         yield (
-            f'{path} has {limits} on {name}: nobody uses this disk, nothing is mounted from it, and the group has done'
-            ' no I/O there'
+            f'{path} has {limits} on {name}: this disk is not in use, nothing is mounted from it, and the group has'
+            ' done no I/O there'
         )
     if look.where.version == 1 and path != '/' and not processes(look.where, path):
         inner = [
@@ -112,13 +112,13 @@ def check_limit(look, device, path, group, facts):
         ]
         if inner:
             yield (
-                f'{path} has {limits} on {name}: on v1 this does not bind groups below it, and all processes are in'
+                f'{path} has {limits} on {name}: on v1 this does not apply to groups below it, and all processes are in'
                 f' these ({", ".join(inner[:5])})'
             )
 
 
 def entries(directory):
-    """Directories in one."""
+    """The directories in a directory, sorted."""
     try:
         with os.scandir(directory) as found:
             return sorted((entry for entry in found if entry.is_dir()), key=lambda entry: entry.name)
@@ -127,7 +127,7 @@ def entries(directory):
 
 
 def check_weights(look):
-    """What is wrong with weights for one disk."""
+    """Sentences about wrong weights for single disks."""
     given = {}
     for path in look.reader.ids.values():
         for device in look.reader.settings(path):
@@ -142,7 +142,7 @@ def check_weights(look):
 
 
 def check_targets(targets):
-    """What is wrong with what was named."""
+    """Sentences about disks on the command line that cannot have limits."""
     for target in targets:
         for node in target.place.nodes if target.place and not target.place.mount else []:
             if not node.bears:
@@ -153,7 +153,7 @@ def check_targets(targets):
 
 
 def check(look, targets):
-    """Sentences about what is wrong."""
+    """Sentences about all that is wrong."""
     wrong = [*check_kernel(look), *check_targets(targets)]
     if not look.reader:
         return wrong
@@ -171,13 +171,13 @@ def check(look, targets):
 
 
 def cut(lines):
-    """So many that a report can be read."""
+    """The lines, shortened so that the report stays readable."""
     lines = [line if len(line) <= 300 else line[:300] + ' ...' for line in lines]
     return lines if len(lines) <= LINES else lines[:LINES] + [f'... and {len(lines) - LINES} more lines']
 
 
 def file_lines(path):
-    """A file's lines, or why there are none."""
+    """The lines of a file, or the reason why it cannot be read."""
     try:
         with open(path, encoding='utf-8', errors='replace') as file:
             return cut(file.read().splitlines())
@@ -223,7 +223,7 @@ def rule_lines(look):
 
 
 def report(look):
-    """{title: lines} for a report of a bug."""
+    """{title: lines} of a bug report."""
     about = os.uname()
     config = sorted(
         f'{name}={value}'

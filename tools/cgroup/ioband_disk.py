@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which disks are below a path or a disk, and which of these can bear a limit.
+"""Which disks are below a path or a disk, and for which of these a limit can be set.
 
-Reads sysfs, /proc and, for dm, what dmsetup prints.
+Reads sysfs, /proc and, for dm, the output of dmsetup.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import subprocess
 
 from ioband_read import Mount, mounts, name_of, number, read, word
 
-# Who gets data from these writes copies, and kernel threads write the copies in the root group's name.
+# These devices write copies of their data to the disks below, and kernel threads do that in the root group's name.
 COPIES = ('crypt', 'vdo', 'raid4', 'raid5', 'raid6')
 NETWORK = ('nfs', 'nfs4', 'cifs', 'smb3', '9p', 'ceph', 'afs', 'virtiofs', 'lustre', 'hostfs')
 DEEPEST = 16
@@ -20,9 +20,9 @@ DEEPEST = 16
 
 @dataclasses.dataclass
 class Node:
-    """A block device and those below it.
+    """A block device and the devices below it.
 
-    device: "M:m"; kind: for people; below: Nodes; bears: can it have a limit; copies: are those below written to in the
+    device: "M:m"; kind: text; below: Nodes; bears: can it have a limit; copies: are the devices below written to in the
     root group's name; scheduler: "" if it has none of its own; zoned: True for zoned disks.
     """
 
@@ -36,34 +36,34 @@ class Node:
     zoned: bool = False
 
     def all(self):
-        """This and those below, once each."""
+        """This Node and those below, once each."""
         found = {self.device: self}
         for node in self.below:
             found.update({other.device: other for other in node.all()})
         return list(found.values())
 
     def hidden(self):
-        """Those below to which a group's writes come without the group's name."""
+        """Nodes below where a group's writes arrive in the name of the root group."""
         return [other for node in self.below for other in (node.all() if self.copies else node.hidden())]
 
     def bearer(self):
-        """The topmost that can have a limit; of a partition it is its disk."""
+        """The topmost Node that can have a limit; for a partition that is its disk."""
         return self if self.bears or not self.below else self.below[0].bearer()
 
 
 def number_of(name):
-    """A disk's or partition's "M:m", "" if there is none of that name."""
+    """The "M:m" of a disk or partition, "" if there is none of that name."""
     return word(f'/sys/class/block/{name.replace("/", "!")}/dev') if name and name not in ('.', '..') else ''
 
 
 def scheduler_of(sysfs):
-    """The disk's scheduler."""
+    """The scheduler of a disk, "" if it has none."""
     found = re.search(r'\[([^]]*)\]', word(sysfs + '/queue/scheduler'))
     return found.group(1) if found else ''
 
 
 def dm_targets(name):
-    """Names of the targets of a dm device, with its level instead of "raid"; none without privileges."""
+    """Names of the targets of a dm device; for "raid" its level. Empty without privileges."""
     try:
         run = subprocess.run(['dmsetup', 'table', name], capture_output=True, timeout=10, check=False, text=True)
     except (OSError, subprocess.SubprocessError, UnicodeError):
@@ -73,7 +73,7 @@ def dm_targets(name):
 
 
 def dm_kind(sysfs):
-    """(For people, does it write copies?) of a dm device."""
+    """(kind as text, does it write copies?) of a dm device."""
     name, uuid = word(sysfs + '/dm/name'), word(sysfs + '/dm/uuid')
     types = dm_targets(name)
     if uuid.startswith('LVM-'):
@@ -97,7 +97,7 @@ def below_loop(file, depth):
 
 
 def node_of(device, depth=0):
-    """The Node of "M:m", and those below it."""
+    """The Node of "M:m", with those below it."""
     sysfs = os.path.realpath(f'/sys/dev/block/{device}')
     node = Node(device, name_of(device))
     if depth > DEEPEST or not os.path.isdir(sysfs):
@@ -130,7 +130,7 @@ def node_of(device, depth=0):
 
 @dataclasses.dataclass
 class Place:
-    """Where the data of a path is. mount: None for a disk's own node; nodes: [Node]; notes: sentences."""
+    """Where the data of a path is. mount: None for a device node of a disk; nodes: [Node]; notes: sentences."""
 
     path: str
     mount: Mount | None = None
@@ -139,7 +139,7 @@ class Place:
 
 
 def mount_of(path):
-    """The Mount that a path is on, by its number; by the longest name where that cannot be had."""
+    """The Mount that a path is on: by the number of the mount, else by the longest mount point above the path."""
     known = mounts()
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -173,7 +173,7 @@ def btrfs_disks(mount):
 
 
 def overlay_places(mount, depth):
-    """(text, Place) of the directories that an overlay is of; the first takes what is written."""
+    """(option, directory, Place or None) of the layers of an overlay; the upper one, first, has what is written."""
     found = {}
     for option in re.split(r'(?<!\\),', mount.options):
         key, _, value = option.partition('=')
@@ -188,41 +188,41 @@ def overlay_places(mount, depth):
 
 
 def place_overlay(found, depth):
-    """An overlay: what is written goes to the upper directory's disk."""
+    """Adds the disks of an overlay's layers to a Place; writes go to the disk of the upper directory."""
     if depth > DEEPEST:
         return
     for key, directory, other in overlay_places(found.mount, depth + 1):
-        what = 'new and changed files' if key == 'upperdir' else 'files that nobody changed'
+        what = 'new and changed files' if key == 'upperdir' else 'unchanged files'
         if other is None:
-            found.notes.append(f'overlay: {what} are in {directory}, which cannot be seen from here')
+            found.notes.append(f'overlay: {what} are in {directory}, which is not visible here')
             continue
         known = {node.device for node in found.nodes}
         found.nodes += [node for node in other.nodes if node.device not in known]
         names = ', '.join(node.name for node in other.nodes) or 'no disk'
-        found.notes.append(f'overlay: {what} are in {directory} ({names}): limits for them belong there')
+        found.notes.append(f'overlay: {what} are in {directory} ({names}): set limits for them there')
     if not found.notes:
-        found.notes.append('overlay: its directories are not shown here')
+        found.notes.append('overlay: its directories are not visible here')
 
 
 def place_nodeless(found):
-    """A file system that has no disk of its own."""
+    """Adds sentences about a file system that has no disk of its own to a Place."""
     kind = found.mount.kind
     if kind == 'tmpfs':
         swaps = ', '.join(line.split()[0] for line in read('/proc/swaps')[1:]) or 'none now'
         found.notes.append(
-            f'tmpfs: its data is in memory, and no limit holds it; what is swapped out goes to the swap space ({swaps})'
+            f'tmpfs: its data is in memory, where no limit applies; swapped pages go to the swap space ({swaps})'
         )
     elif kind in NETWORK:
         found.notes.append(
-            f'{kind}: its data goes to a server or the host, and to no disk of this machine that could have a limit'
+            f'{kind}: its data goes to a server or the host, and not to a disk of this machine that could have a limit'
         )
     elif kind.startswith('fuse'):
         found.notes.append(
-            f'{kind}: a process serves it, and what this reads and writes is of its own group: look at that process'
+            f'{kind}: a process serves it, whose I/O is charged to the group of that process: look at that process'
         )
     elif kind == 'zfs':
         found.notes.append(
-            'zfs: its kernel threads write in the name of the root group, and limits of others do not hold them'
+            'zfs: its kernel threads write in the name of the root group, so limits of other groups do not apply'
         )
     else:
         found.notes.append(f'{kind}: it has no disk')
@@ -237,12 +237,12 @@ def place(path, depth=0):
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         found.notes.append('this is neither a file nor a directory nor a disk: it has no data on a disk')
     elif not found.mount:
-        found.notes.append('it is on no mount that is seen here')
+        found.notes.append('it is on no mount that is visible here')
     elif found.mount.kind == 'btrfs':
         found.nodes = [node_of(number_of(name), depth) for name in btrfs_disks(found.mount)]
         found.notes.append(
-            'btrfs: a limit on each of its disks holds; write() sees the rate at which pages are written, not evenly,'
-            ' and what is compressed is written in the name of the root group'
+            'btrfs: limits apply on each of its disks; write() proceeds at the rate at which pages are written, not'
+            ' evenly, and compressed data is written in the name of the root group'
         )
     elif found.mount.kind == 'overlay':
         place_overlay(found, depth)
@@ -256,7 +256,7 @@ def place(path, depth=0):
 
 
 def tree(node, indent=0):
-    """Lines for people: a Node and those below."""
+    """Lines about a Node and those below, indented."""
     about = [node.kind]
     if not node.bears:
         about.append('takes no limit')

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Says why the I/O of a cgroup is slow, or why it is not limited (ioband), and what to type.
+"""Tells why the I/O of a cgroup is slow, or why it is not limited (ioband), and which commands change that.
 
 usage: ioband_explain.py [-i SECONDS] [--json] [--check] [DISK|PID|CGROUP|PATH]...
 
-A disk is a name as sda, numbers as 8:0 or a node in /dev; a cgroup is its path below the root of the hierarchy, a
-directory there, or a name that only one has, as that of a systemd unit. A process or cgroup and a path or disk together
-ask about the one on the other. Looks twice, SECONDS (1) apart, at what cgroups read and write. As root it also reads
-debugfs, which knows more. Changes nothing.
+A disk is given by its name (sda), by its numbers (8:0) or by its node in /dev. A cgroup is given by its path below the
+root of the hierarchy, by its directory, or by its name if no other cgroup has that name (a systemd unit). With a
+process or cgroup and a path or disk together, the answer is about this process or cgroup on this disk. The tool reads
+the statistics of cgroups twice, SECONDS (default: 1) apart. As root it also reads debugfs, which has more. It changes
+nothing.
 
---check looks at the whole machine instead, says what contradicts itself, and prints what a report of a bug should have.
-Exit status: 0, 1 if --check found something wrong, 2 if there is no such disk, process, cgroup or path.
+--check looks for settings on the whole machine that contradict each other, and prints what a bug report should contain.
+Exit status: 0; 1 if --check found something wrong; 2 if there is no such disk, process, cgroup or path.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from ioband_rows import brief, difference, is_busy, table
 from ioband_target import NotFound, target_of
 from ioband_verdict import EXAMPLE, commands, controllers, enable, set_limit, verdict
 
-MOST = 8  # cgroups or disks that are told of, the busiest
+MOST = 8  # the most cgroups or disks that are described: the busiest ones
 
 
 class Look:
@@ -55,7 +56,7 @@ class Look:
         self.rows = {device: {row['cgroup']: row for row in disk['groups']} for device, disk in self.result.items()}
 
     def busiest(self, device):
-        """Cgroups of a disk that do I/O or have a limit there, the busiest first, without those that only sum up."""
+        """Cgroups that do I/O on a disk or have a limit there, the busiest first, without mere parents of these."""
         rows = [row for row in self.rows.get(device, {}).values() if is_busy(row) and row['cgroup'] != '/']
         if self.where.version == 2:
             rows = [
@@ -69,7 +70,7 @@ class Look:
         return [row['cgroup'] for row in rows]
 
     def disks_of(self, path):
-        """Disks that a cgroup has done I/O on or is limited on, the busiest first."""
+        """Disks on which a cgroup has done I/O or is limited, the busiest first."""
         found = {}
         for device, rows in self.rows.items():
             here = [
@@ -87,7 +88,7 @@ def about_disk(look, node):
     """Sentences about how a disk is shared."""
     if node.scheduler == 'bfq':
         yield f'{node.name}: its scheduler is BFQ, which shares it, ' + (
-            'by the same weights, as well as BFQ can; limits are those of ioband'
+            'by the same weights, as well as BFQ can; ioband has the limits'
             if look.mode == 'on'
             else 'by io.bfq.weight'
         )
@@ -98,19 +99,19 @@ def about_disk(look, node):
     line = look.reader.device_line(node.device)
     file = f'{look.where.root}/{"io" if look.where.version == 2 else "blkio"}.ioband'
     if line.get('weights') == 'off':
-        yield f'{node.name}: weights are off there; to have them: echo "{node.device} weights=on" > {file}'
+        yield f'{node.name}: weights are off there; to turn them on: echo "{node.device} weights=on" > {file}'
     if line.get('depth', 'auto') != 'auto':
         yield (
-            f'{node.name}: its queue depth is given, {line["depth"]}, and may be the wrong one; to have it found: '
+            f'{node.name}: its queue depth is set to {line["depth"]}, which may be wrong; to have it measured: '
             f'echo "{node.device} depth=auto" > {file}'
         )
 
 
 def about_group(look, path):
-    """Sentences about a cgroup, whatever the disk."""
+    """Sentences about a cgroup that hold on all disks."""
     where = look.where
     if where.version == 1:
-        yield 'v1: a limit binds the I/O of the group itself only, not that of groups below it'
+        yield 'v1: a limit applies to the I/O of the group itself only, not to that of groups below it'
     elif path == '/':
         yield 'it is the root group, which cannot have limits on v2: put the process into a group of its own'
     elif enable(where, path):
@@ -125,11 +126,11 @@ def about_memory(look, path):
     """Sentences about a cgroup's dirty pages on v2."""
     on = 'memory' in controllers(look.where, path)
     if look.mode in ('on', 'limits'):
-        text = 'dirty pages are charged to the group that dirtied them, either way'
+        text = 'with or without it, dirty pages are charged to the group that dirtied them'
     elif on:
         text = 'writeback is charged to the group that owns the inode'
     else:
-        text = 'writeback is charged to the root group, and no limit holds it'
+        text = 'writeback is charged to the root group, and no limit applies to it'
     yield f'the memory controller is {"on" if on else "off"} beside io: {text}'
     found = pairs(line.replace(' ', '=') for line in read(look.where.directory(path) + '/memory.stat'))
     if found.get('file_dirty') or found.get('file_writeback'):
@@ -140,14 +141,14 @@ def about_memory(look, path):
 
 
 def about_machine(look):
-    """Sentences, then commands, about what all limits depend on."""
+    """(sentences, commands) about what all limits depend on."""
     says, types = [], []
     if not look.where:
-        says.append('no hierarchy of cgroups is mounted that has the block controller, so nothing is limited')
+        says.append('no mounted cgroup hierarchy has the block controller, so nothing is limited')
         types.append('mount -t cgroup2 none /sys/fs/cgroup')
     if look.mode in ('off', 'absent'):
         says.append(
-            'limits are those of blk-throttle, if it is built in, in steps of 0.1 s; weights are those of iocost or BFQ'
+            'blk-throttle has the limits, if it is built in, in steps of 0.1 s; iocost or BFQ has the weights'
         )
     if look.mode == 'off':
         grub = os.path.exists('/etc/default/grub')
@@ -157,14 +158,14 @@ def about_machine(look):
             else 'reboot, with the kernel argument ioband=on'
         )
     elif look.mode == 'limits':
-        says.append('weights are those of iocost or BFQ: ioband has limits only (ioband=limits)')
+        says.append('iocost or BFQ has the weights: ioband has limits only (ioband=limits)')
     elif look.mode == 'unknown':
-        says.append('whether ioband is on cannot be told: in a container, ask outside')
+        says.append('it is not known whether ioband is on: in a container, run this tool outside of it')
     return says, types
 
 
 def ask(look, targets):
-    """Which cgroups on which Nodes: [(path, Node)]."""
+    """The cgroups and Nodes that the answer is about: [(path, Node)]."""
     paths = [target.cgroup for target in targets if target.cgroup]
     nodes = {
         other.device: other
@@ -184,28 +185,28 @@ def ask(look, targets):
 
 
 def about_place(found):
-    """Sentences about the disks below a path or disk, and which of them takes a limit."""
+    """Sentences about the disks below a path or disk, and about the one for which a limit should be set."""
     yield from found.notes
     for node in found.nodes:
         bearer = node.bearer()
         text = f'limits belong on {bearer.name} ({bearer.device})'
         if not node.bears:
             text = (
-                f'{node.name} is a partition, where the kernel takes no limit (ENODEV): '
+                f'{node.name} is a partition, which can have no limit (ENODEV): '
                 f'{text}, for all that is on this disk'
             )
         hidden = {other.device for other in node.hidden()}
         lower = [other.name for other in bearer.all()[1:] if other.bears and other.device not in hidden]
         if lower:
-            text += f'; one on {", ".join(lower)} below holds as well, for all that is on it'
+            text += f'; limits on {", ".join(lower)} below apply, too, to all that is on it'
         yield text
         if hidden:
             names = ", ".join(other.name for other in node.all() if other.device in hidden and other.bears)
-            yield f'limits on {names} do not hold it: kernel threads write there in the name of the root group'
+            yield f'limits on {names} do not apply: kernel threads write there in the name of the root group'
 
 
 def to_type(look, asked, verdicts, targets):
-    """Commands for what was found."""
+    """The commands for all verdicts."""
     bearers = [node.bearer() for target in targets if target.place for node in target.place.nodes]
     whose = {target.cgroup for target in targets if target.cgroup}
     for (_, node), one in zip(asked, verdicts):
@@ -227,7 +228,7 @@ def to_type(look, asked, verdicts, targets):
 
 
 def explain(look, targets):
-    """All that is said, as it is printed by --json."""
+    """The whole answer, as --json prints it."""
     says, types = about_machine(look)
     asked = ask(look, targets) if look.where else []
     verdicts = [verdict(look, path, node) for path, node in asked]
@@ -261,7 +262,7 @@ def explain(look, targets):
 
 
 def text_of(result, look, targets):
-    """Lines for people."""
+    """The answer as lines of text."""
     where = look.where
     yield f'ioband is {look.mode} ({look.why}); ' + (
         f'cgroup v{where.version} at {where.root}' if where else 'no cgroups'
@@ -316,9 +317,9 @@ def main():
     parser.add_argument('target', nargs='*', metavar='DISK|PID|CGROUP|PATH')
     args = parser.parse_args()
     if not 0 <= args.interval <= 3600:
-        parser.error('SECONDS is from 0 to 3600')
+        parser.error('SECONDS has to be from 0 to 3600')
     if not args.target and not args.check:
-        parser.error('what about? A disk, process, cgroup or path')
+        parser.error('name a disk, process, cgroup or path')
     look = Look(args.interval)
     targets = [target_of(text, look.where) for text in args.target]
     look.take()
@@ -335,7 +336,7 @@ def main():
 
 
 def report_text(wrong, sections):
-    """Lines of a report for people."""
+    """The report as lines of text."""
     for title, lines in sections.items():
         yield f'== {title}'
         yield from lines or ['(nothing)']

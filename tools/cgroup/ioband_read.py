@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads what the kernel says of I/O limits and weights: files of cgroups (v1 or v2), of debugfs and of /proc.
+"""Reads what the kernel tells of I/O limits and weights: files of cgroups (v1 or v2), of debugfs and of /proc.
 
-Everything can be missing, unreadable or gone a moment later; then a function returns what is left, nothing at worst.
+Any file can be missing, unreadable or gone a moment later. A function then returns what it could read, if anything.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import re
 DEBUGFS = '/sys/kernel/debug'
 TRACEFS = '/sys/kernel/tracing'
 KEYS = ('rbytes', 'wbytes', 'rios', 'wios')
-# v1: file of a limit, and its name on v2
+# {file of a limit on v1: its name on v2}
 V1_LIMITS = {
     'read_bps_device': 'rbps',
     'write_bps_device': 'wbps',
@@ -23,18 +23,19 @@ LIMITS = tuple(V1_LIMITS.values())
 COUNTERS = KEYS + ('nr_throttled', 'throttled_usec', 'nr_owed', 'share_waits', 'share_wait_usec')
 NOW = ('held', 'debt_usec', 'inflight', 'weight', 'share_ppm', 'got_ppm', 'dirty_bytes', 'writing_bytes')
 MODES = ('off', 'limits', 'on')
-# what the CPUs may have in reserve of a limit, see "batch" in ioband.rst
+# what CPUs can have in reserve of a limit, as time of its rate; see "batch" in ioband.rst
 RESERVE_NS = 500000
 
 
 @dataclasses.dataclass
 class Group:
-    """What one cgroup has on one disk.
+    """The settings and statistics of one cgroup on one disk.
 
-    path: below the root of the hierarchy, "/" for that; limits: {one of LIMITS: bytes or I/Os a second}, those that
-    count; free: those of LIMITS that it is said to have none of here, whatever it has for all disks; counters: COUNTERS that are known, since the disk came, on v2 KEYS with the groups below; now: NOW that are
-    known; gates: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst", "in_hand": bytes or
-    I/Os, "late_ns": until it lets more go}}}}, of debugfs.
+    path: below the root of the hierarchy, "/" for the root; limits: {one of LIMITS: bytes or I/Os a second}, those in
+    effect; free: names of LIMITS that are set to "no limit" for this disk, whatever there is for all disks; counters:
+    the known ones of COUNTERS, since the disk was added, of which KEYS include the groups below on v2; now: the known
+    ones of NOW; gates, from debugfs: {"read", "write": {"held": I/Os, "gate": text, "limits": {one of LIMITS: {"burst",
+    "in_hand": bytes or I/Os, "late_ns": time until the limit has room again, negative if it has}}}}.
     """
 
     path: str
@@ -46,7 +47,7 @@ class Group:
 
 
 def read(path):
-    """Lines of a file, none if it cannot be read."""
+    """The lines of a file; none if it cannot be read."""
     try:
         with open(path, encoding='utf-8', errors='surrogateescape') as file:
             return file.read().splitlines()
@@ -55,17 +56,17 @@ def read(path):
 
 
 def word(path):
-    """The first line of a file, "" if there is none."""
+    """The first line of a file; "" if there is none."""
     return next(iter(read(path)), '').strip()
 
 
 def number(text):
-    """A number, 0 if it is none."""
+    """The text as a number; 0 if it is not one."""
     return int(text) if re.fullmatch('[0-9]+', text) else 0
 
 
 def pairs(words):
-    """{key: number} of the words that are key=number."""
+    """{key: number} for those of the words that are key=number."""
     return {
         key: int(value) for key, _, value in (text.partition('=') for text in words) if re.fullmatch(r'-?[0-9]+', value)
     }
@@ -73,7 +74,7 @@ def pairs(words):
 
 @dataclasses.dataclass
 class Mount:
-    """A line of /proc/self/mountinfo. number: of the mount; device: "M:m"; root: what of the file system is mounted."""
+    """A line of /proc/self/mountinfo. number: its id; device: "M:m"; root: the mounted part of the file system."""
 
     number: int
     device: str
@@ -90,7 +91,7 @@ def unescape(text):
 
 
 def mounts():
-    """All that is mounted, in the order of the kernel."""
+    """All mounts, in the kernel's order."""
     found = []
     for line in read('/proc/self/mountinfo'):
         before, _, after = line.partition(' - ')
@@ -106,9 +107,9 @@ def mounts():
 
 @dataclasses.dataclass
 class Hierarchy:
-    """Where the block controller is.
+    """The hierarchy that has the block controller.
 
-    version: 1 or 2; root: directory; base: the cgroup that this is, "/" for the topmost.
+    version: 1 or 2; root: the directory where it is mounted; base: the cgroup that is mounted there, "/": the topmost.
     """
 
     version: int
@@ -116,11 +117,11 @@ class Hierarchy:
     base: str = '/'
 
     def directory(self, path):
-        """Of a cgroup."""
+        """The directory of a cgroup."""
         return self.root + (path if path != '/' else '')
 
     def is_top(self):
-        """Is this the topmost cgroup, and not what a container sees of the hierarchy?"""
+        """Is the topmost cgroup mounted, and not only the part of the hierarchy that a container may see?"""
         return (
             not os.path.exists(self.root + '/cgroup.events')
             if self.version == 2
@@ -136,7 +137,7 @@ def hierarchy():
             found.append(Hierarchy(1, mount.where, mount.root))
         if mount.kind == 'cgroup2' and any('io' in line.split() for line in read(mount.where + '/cgroup.controllers')):
             found.append(Hierarchy(2, mount.where, mount.root))
-    # of one that is mounted more than once, what shows most
+    # of several mounts of a hierarchy take the one that shows most of it
     return min(found, key=lambda one: (one.version, len(one.base)), default=None)
 
 
@@ -151,10 +152,10 @@ class Reader:
 
     def __init__(self, where):
         self.where = where
-        self.ids = {}  # {number of a cgroup: path}
+        self.ids = {}  # {inode number of a cgroup: path}
 
     def sample(self):
-        """As it is now."""
+        """Reads the present state, see Reader."""
         disks = {}
         self.ids = {}
         for directory, _, _ in os.walk(self.where.root):
@@ -176,7 +177,7 @@ class Reader:
 
     @staticmethod
     def read_v2(directory, group):
-        """io.stat, io.max."""
+        """Reads io.stat and io.max."""
         for line in read(directory + '/io.stat'):
             device, _, rest = line.partition(' ')
             found = pairs(rest.split())
@@ -190,7 +191,7 @@ class Reader:
 
     @staticmethod
     def read_v1(directory, group):
-        """Files of throttle."""
+        """Reads blkio.throttle.*."""
         for file, keys in (('io_service_bytes', ('rbytes', 'wbytes')), ('io_serviced', ('rios', 'wios'))):
             for line in read(f'{directory}/blkio.throttle.{file}'):
                 words = line.split()
@@ -205,7 +206,7 @@ class Reader:
                     group(device).free.add(key)
 
     def read_owners(self, disks):
-        """Pages that groups have dirtied, of the file "dirty_owner"."""
+        """Reads the dirty pages of groups from the file dirty_owner in debugfs."""
         page = os.sysconf('SC_PAGE_SIZE')
         for line in read(DEBUGFS + '/dirty_owner'):
             found, place = pairs(line.split()), re.search(r'bdi=(\S+)', line)
@@ -216,7 +217,7 @@ class Reader:
                 now.update(dirty_bytes=dirty, writing_bytes=writing)
 
     def read_debugfs(self, device, groups):
-        """Limits and, as v1 has them nowhere else, waits and shares, of the file "groups"."""
+        """Reads limits from the file groups in debugfs, and on v1 waits and shares, which v1 has nowhere else."""
         for line in read(f'{DEBUGFS}/block/{name_of(device)}/ioband/groups'):
             about, *parts = re.split(r' (?=read:|write:|share:)', line)
             path = self.ids.get(pairs(about.split()).get('cg'))
@@ -237,7 +238,7 @@ class Reader:
                     group.now['debt_usec'] = max(late_ns, 0) // 1000
 
     def settings(self, path):
-        """{"M:m" or "default": weight} that a cgroup was given."""
+        """The weights that are set for a cgroup: {"M:m" or "default": weight}."""
         where = self.where.directory(path)
         if self.where.version == 2:
             lines = read(where + '/io.weight')
@@ -246,7 +247,7 @@ class Reader:
         return {words[0]: int(words[1]) for words in map(str.split, lines) if len(words) == 2 and words[1].isdigit()}
 
     def device_line(self, device):
-        """{"weights": "on" or "off", "depth": "auto" or a number}, of io.ioband."""
+        """The settings of a disk in io.ioband: {"weights": "on" or "off", "depth": "auto" or a number}."""
         file = f'{self.where.root}/{"io" if self.where.version == 2 else "blkio"}.ioband'
         for line in read(file):
             name, *words = line.split() or ['']
@@ -256,7 +257,7 @@ class Reader:
 
 
 def add_defaults(disks):
-    """Gives the groups of each disk the limits that they have for all; changes {"M:m" or "default": {path: Group}}."""
+    """Adds the limits for all disks to the groups of each disk; disks: {"M:m" or "default": {path: Group}}, changed."""
     for path, default in disks.pop('default', {}).items():
         for groups in disks.values():
             group = groups.get(path, default)
@@ -266,7 +267,7 @@ def add_defaults(disks):
 
 
 def gate_of(way, text):
-    """What a group's line in debugfs says of "read" or "write", see Group."""
+    """The gate for "read" or "write", from a group's line in debugfs; see Group."""
     units = re.split(r' (?=[bi]o?ps=)', text)
     gate = re.search(r'gate=(\w+)', units[0])
     limits = {}
@@ -285,7 +286,7 @@ def gate_of(way, text):
 
 
 def add_v1(group, found):
-    """Numbers of debugfs that io.stat has on v2."""
+    """Adds numbers from debugfs that io.stat has on v2."""
     for key in 'held', 'weight', 'share_ppm', 'got_ppm', 'inflight':
         if key in found:
             group.now[key] = group.now.get(key, 0) * (key == 'held') + found[key]
@@ -297,7 +298,7 @@ def add_v1(group, found):
 
 
 def name_of(device):
-    """A disk's name, of "M:m"; that itself if it has none."""
+    """The name of the disk "M:m"; "M:m" itself if it has none."""
     try:
         return os.path.basename(os.readlink(f'/sys/dev/block/{device}'))
     except OSError:
@@ -305,7 +306,7 @@ def name_of(device):
 
 
 def disk_state(device):
-    """{"depth", "inflight", "outstanding", ...: numbers, "state": text} of a disk, by debugfs; empty without it."""
+    """{"depth", "inflight", "outstanding", ...: numbers, "state": text} of a disk; empty if debugfs cannot be read."""
     lines = read(f'{DEBUGFS}/block/{name_of(device)}/ioband/share')
     if not lines:
         return {}
@@ -315,7 +316,7 @@ def disk_state(device):
 
 
 def kernel_config():
-    """{name: value} of the running kernel's configuration, None if it cannot be read."""
+    """The running kernel's configuration, {name: value}; None if it cannot be read."""
     try:
         with gzip.open('/proc/config.gz', 'rt', encoding='utf-8', errors='replace') as file:
             lines = file.read().splitlines()
@@ -327,13 +328,13 @@ def kernel_config():
 
 
 def arguments():
-    """All that the kernel's command line says of ioband=."""
+    """All values of ioband= on the kernel's command line."""
     words, _, _ = ' '.join(read('/proc/cmdline')).partition(' -- ')
     return [text.partition('=')[2] for text in words.split() if text.startswith('ioband=')]
 
 
 def kernel_mode(where, config):
-    """(One of MODES, "absent" or "unknown"; why that is known), given hierarchy() and kernel_config()."""
+    """(one of MODES, "absent" or "unknown"; the reason), given hierarchy() and kernel_config()."""
 
     def by_default():
         for name in MODES:
@@ -351,6 +352,6 @@ def kernel_mode(where, config):
         return 'absent', 'the kernel has no tracepoints of ioband'
     mode = (given[-1], f'kernel argument ioband={given[-1]}') if given else by_default() if config else None
     if where and where.is_top() and (not mode or mode[0] == 'on'):
-        # who has weights has this file
+        # a controller that had weights would have this file
         return 'unknown' if not mode else 'absent', f'the root group has no {file}'
-    return mode or ('unknown', 'neither configuration nor arguments of the kernel say it')
+    return mode or ('unknown', 'neither the configuration nor the arguments of the kernel tell')

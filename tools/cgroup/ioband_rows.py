@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What cgroups did between two samples of ioband_read.Reader, and tables of it for people."""
+"""The I/O of cgroups between two samples of ioband_read.Reader, and tables of it."""
 
 from ioband_read import COUNTERS, Group, LIMITS, disk_state, name_of
 
 
 def row_of(group, before, seconds):
-    """What one cgroup did on a disk, see difference()."""
+    """The I/O of one cgroup on a disk, see difference()."""
     gone = {key: max(group.counters.get(key, 0) - before.get(key, 0), 0) for key in COUNTERS}
     limits = {key: value for gate in group.gates.values() for key, value in gate['limits'].items()}
     return {
@@ -27,11 +27,12 @@ def row_of(group, before, seconds):
 
 
 def difference(old, new, seconds):
-    """What happened in between.
+    """The I/O of cgroups between two samples, old and new, taken so many seconds apart.
 
-    Returns {device: {"disk", "state", "groups": [{"cgroup", "limits", "rbps", "wbps", "riops", "wiops": a second,
-    "throttled": part of the time, 0 to 2 as reads and writes count, "share_wait_ms": of an I/O that waited, "burst":
-    {limit: bytes or I/Os at most}, "in_hand": {limit: of these now, less than 0 if they are owed}, ...}]}}
+    Returns {device: {"disk", "state", "groups": [{"cgroup", "limits", "rbps", "wbps", "riops", "wiops": per second,
+    "throttled": part of the time with held I/O, 0 to 2, since reads and writes are added up, "share_wait_ms": mean wait
+    of an I/O that waited for its share, "burst": {limit: bytes or I/Os}, "in_hand": {limit: what is left of the burst
+    now, negative if there is a debt}, ...}]}}
     """
     result = {}
     for device, groups in new.items():
@@ -53,13 +54,13 @@ def brief(number):
 
 
 def used(row):
-    """The limit that is used most: (its name or "", value, part of it or None)."""
+    """The limit of which the largest part is used: (its name or "", value, used part or None)."""
     most = max(((row[key] / limit, key, limit) for key, limit in row['limits'].items() if limit), default=None)
     return ('', 0, None) if most is None else (most[1], most[2], most[0])
 
 
 def is_busy(row):
-    """Is there anything to say of a group?"""
+    """Does a group do I/O, or has it limits, held I/O, debts or dirty pages?"""
     return (
         any(row[key] for key in LIMITS)
         or row['limits']
@@ -74,7 +75,7 @@ HEAD = (
 
 
 def line(row):
-    """A group's line of a table."""
+    """The line of a group in a table."""
     key, limit, part = used(row)
     share = [f'{row[name] / 1e4:.1f}%' if row.get('share_ppm') else '' for name in ('share_ppm', 'got_ppm')]
     burst = brief(row['burst'][key]) if key in row['burst'] else ''
@@ -89,7 +90,7 @@ def line(row):
 
 
 def table(result, everything):
-    """Lines for people."""
+    """Lines of the tables of all disks; everything: with idle groups."""
     for device, disk in sorted(result.items(), key=lambda item: item[1]['disk']):
         rows = [row for row in disk['groups'] if everything or is_busy(row)]
         if not rows:

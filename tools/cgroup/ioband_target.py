@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What somebody asks about: a disk, a process, a cgroup or a path."""
+"""What a word on the command line stands for: a disk, a process, a cgroup or a path."""
 
 import dataclasses
 import os
@@ -8,17 +8,17 @@ import re
 from ioband_disk import Place, node_of, number_of, place
 from ioband_read import number, read, up, word
 
-# of /proc/PID/stat: the task is a kernel thread
+# flag in /proc/PID/stat: the task is a kernel thread
 PF_KTHREAD = 0x00200000
 
 
 class NotFound(Exception):
-    """There is no such thing; the text says which."""
+    """There is no disk, process, cgroup or path of that name; the text names it."""
 
 
 @dataclasses.dataclass
 class Target:
-    """What is asked about. pid: 0 for no process; cgroup: "" for none; place: None if no disk follows from it."""
+    """What a word stands for. pid: 0 if no process; cgroup: "" if none; place: None if it implies no disk."""
 
     text: str
     pid: int = 0
@@ -29,7 +29,7 @@ class Target:
 
 
 def cgroup_of(pid, where):
-    """(Path of a process's cgroup, "" if it is not seen here; sentences)."""
+    """(Path of a process's cgroup, "" if it is not visible here; sentences about it)."""
     for line in read(f'/proc/{pid}/cgroup'):
         _, names, path = line.split(':', 2) if line.count(':') > 1 else ('', ' ', '')
         if where.version == 2 and names or where.version == 1 and 'blkio' not in names.split(','):
@@ -37,7 +37,9 @@ def cgroup_of(pid, where):
         notes = []
         if path.endswith(' (deleted)'):
             path = path[: -len(' (deleted)')]
-            notes.append(f'its cgroup {path} has been removed: limits of the groups above it bind on v2, none on v1')
+            notes.append(
+                f'its cgroup {path} has been removed: on v2 the limits of the groups above it apply, on v1 none does'
+            )
         base = where.base.rstrip('/')
         if path.startswith('/..') or not (path + '/').startswith(base + '/'):
             return '', [f'its cgroup {path} is outside of the part of the hierarchy that is mounted here']
@@ -61,8 +63,7 @@ def process(text, where):
         found.notes.append(f'it waits in the kernel, in {word(f"/proc/{pid}/wchan")}()')
     if number(''.join(rest[5:6])) & PF_KTHREAD:
         found.notes.append(
-            'it is a kernel thread: what it reads and writes for a group is charged to that group, the rest to the root'
-            ' group'
+            'it is a kernel thread: I/O that it does for a group is charged to that group, other I/O to the root group'
         )
     if where:
         found.cgroup, notes = cgroup_of(pid, where)
@@ -71,7 +72,7 @@ def process(text, where):
 
 
 def path_target(text, where):
-    """The Target of what is in a file system: a cgroup's directory, or data."""
+    """The Target of a path: the directory of a cgroup, or data in a file system."""
     try:
         found = place(text)
     except OSError as error:
@@ -89,7 +90,7 @@ def path_target(text, where):
 
 
 def by_name(text, where):
-    """The Target of a cgroup below the root of its hierarchy, or of the only one that is called so."""
+    """The Target of a cgroup: by its path below the root of the hierarchy, or by its name if only one has that name."""
     path = '/' + text.strip('/')
     if os.path.isdir(where.directory(path)):
         return Target(text, cgroup=path)
@@ -104,7 +105,7 @@ def by_name(text, where):
 
 
 def target_of(text, where):
-    """The Target that a word of the command line means; NotFound if it means none."""
+    """The Target of a word on the command line; raises NotFound if there is none."""
     if re.fullmatch('[0-9]{1,9}', text):
         return process(text, where)
     if re.fullmatch('[0-9]+:[0-9]+', text) and not os.path.lexists(text):

@@ -4,10 +4,11 @@
 
 usage: ioband_top.py [-i SECONDS] [-n TIMES] [--cgroup REGEX] [--all] [--json | --openmetrics] [DISK...]
 
-A table for each interval, with a line for each cgroup that does I/O on a disk, has a limit, dirty pages or waits;
---all: for each that the disk knows. --json prints an object for each interval instead, --openmetrics the counters as
-they are, once. Reads files of cgroups (v1 or v2), and what it may of debugfs: without that, columns about the disk,
-bursts and dirty pages are empty, on v1 those about waiting and shares as well.
+Prints a table for each interval. A table has a line for each cgroup that does I/O on the disk, or has a limit, held
+I/O, a debt or dirty pages there; with --all it has a line for each cgroup that the disk knows. --json prints an object
+for each interval instead; --openmetrics prints the counters once. The numbers are from files of cgroups (v1 or v2) and
+from debugfs. If debugfs cannot be read, the columns about the disk, bursts and dirty pages are empty, and on v1 those
+about waits and shares as well.
 """
 
 import argparse
@@ -22,19 +23,19 @@ from ioband_rows import difference, table
 
 
 def label(text):
-    """A label's value."""
+    """The value of a label, escaped."""
     return text.replace('\\', r'\\').replace('"', r'\"').replace('\n', r'\n')
 
 
 def by_limit(group, key):
-    """{limit: value} of a group: "limit" itself, its "burst", or what of this is "in_hand"."""
+    """{name of a limit: value}. key: "limit" for the limit itself, "burst", or "in_hand", what is left of the burst."""
     if key == 'limit':
         return group.limits
     return {name: limit[key] for gate in group.gates.values() for name, limit in gate['limits'].items()}
 
 
 def openmetrics(sample):
-    """Lines of OpenMetrics text: counters, and numbers as of now."""
+    """Lines of OpenMetrics text: counters, and gauges for numbers as of now."""
     names = [(key, 'counter') for key in COUNTERS] + [(key, 'gauge') for key in (*NOW, 'limit', 'burst', 'in_hand')]
     for key, kind in names:
         yield f'# TYPE ioband_{key} {kind}'
@@ -50,7 +51,7 @@ def openmetrics(sample):
 
 
 def chosen(sample, args):
-    """The part of a sample that was asked for."""
+    """The part of a sample that the command line selects."""
     wanted = re.compile(args.cgroup)
     return {
         device: {path: group for path, group in groups.items() if wanted.search(path)}
@@ -63,18 +64,18 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('-i', '--interval', type=float, default=1, metavar='SECONDS')
-    parser.add_argument('-n', '--times', type=int, default=0, help='end after so many intervals')
-    parser.add_argument('--cgroup', default='', metavar='REGEX', help='only cgroups whose path has it')
-    parser.add_argument('--all', action='store_true', help='cgroups that do nothing, too')
+    parser.add_argument('-n', '--times', type=int, default=0, help='number of intervals (default: no end)')
+    parser.add_argument('--cgroup', default='', metavar='REGEX', help='show only cgroups whose path matches')
+    parser.add_argument('--all', action='store_true', help='show idle cgroups, too')
     parser.add_argument('--json', action='store_true')
     parser.add_argument('--openmetrics', action='store_true')
-    parser.add_argument('disk', nargs='*', help='names, as sda')
+    parser.add_argument('disk', nargs='*', help='names of disks, such as sda')
     args = parser.parse_args()
     args.disk = [os.path.basename(name) for name in args.disk]
     found = hierarchy()
     if not found:
         sys.exit(
-            'error: no hierarchy of cgroups here has the block controller\n next: mount -t cgroup2 none /sys/fs/cgroup'
+            'error: no mounted cgroup hierarchy has the block controller\n next: mount -t cgroup2 none /sys/fs/cgroup'
         )
     reader = Reader(found)
     old, before = chosen(reader.sample(), args), time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What holds the I/O of a cgroup on a disk, of two samples, and the commands that change it."""
+"""What makes the I/O of a cgroup on a disk wait, as two samples show it, and the commands that change this."""
 
 import dataclasses
 import os
@@ -8,7 +8,7 @@ import shlex
 from ioband_read import DEBUGFS, LIMITS, V1_LIMITS, read, up
 from ioband_rows import brief
 
-# from this part of a limit on it is what binds
+# a limit of which at least this part is used makes I/O wait
 REACHED = 0.95
 PROPERTIES = {
     'rbps': 'IOReadBandwidthMax',
@@ -23,11 +23,12 @@ EXAMPLE = 10 * 1024**2  # bytes a second
 
 @dataclasses.dataclass
 class Verdict:
-    """Of one cgroup on one disk.
+    """What is known of one cgroup on one disk.
 
-    limits: {one of LIMITS: [[cgroup, value], the nearest first]}, tightest: {one of LIMITS: [cgroup, value]}; binds:
-    [{"key", "cgroup", "value", "by": "gate" or "rate"}]; held: I/Os, throttled: part of the time, debt_ms, dirty_bytes,
-    of the group and those below it; row: see ioband_rows.difference(); says: sentences.
+    limits: {one of LIMITS: [[cgroup, value], the nearest first]}, all that apply; tightest: {one of LIMITS: [cgroup,
+    value]}; binds: [{"key", "cgroup", "value", "by": "gate" or "rate"}], the limits that make I/O wait now, by which
+    sign. Of the group and those below it: held: I/Os, throttled: part of the time, debt_ms, dirty_bytes. row: see
+    ioband_rows.difference(); says: sentences.
     """
 
     cgroup: str
@@ -45,7 +46,7 @@ class Verdict:
 
 
 def is_below(path, top):
-    """Is a cgroup another, or below it?"""
+    """Is the cgroup path the cgroup top, or below it?"""
     return path == top or path.startswith(top.rstrip('/') + '/')
 
 
@@ -57,12 +58,12 @@ def limits_of(groups, path, version):
         for key in LIMITS
     }
     limits = {key: found for key, found in limits.items() if found}
-    # of equal ones the topmost, which others use too
+    # of equal limits the topmost is the tightest, since other groups share it
     return limits, {key: min(reversed(found), key=lambda one: one[1]) for key, found in limits.items()}
 
 
 def by_gate(groups, limits, way):
-    """The limit that a timer is set for, see ioband.rst, "gate"."""
+    """Limits whose gate is "timed", that is for which a timer is set, see "gate" in ioband.rst."""
     for path in dict.fromkeys(one for key in WAYS[way] for one, _ in limits.get(key, [])):
         gate = groups[path].gates.get(way, {})
         if gate.get('gate') == 'timed' and gate['limits']:
@@ -72,7 +73,7 @@ def by_gate(groups, limits, way):
 
 
 def by_rate(rows, limits, way, least):
-    """The limits of which a part of least or more is used, the tightest first."""
+    """The limits of which at least the part least is used, the most used one first."""
     found = [
         (rows[path][key] / value, {'key': key, 'cgroup': path, 'value': value, 'by': 'rate'})
         for key in WAYS[way]
@@ -83,16 +84,16 @@ def by_rate(rows, limits, way, least):
 
 
 def binding(groups, rows, limits, subtree):
-    """See Verdict.binds."""
+    """The limits that make I/O wait, see Verdict.binds."""
     found = []
     for way, keys in WAYS.items():
         active = any(rows[path][key] for path in subtree if path in rows for key in keys)
         held = sum(groups[path].gates.get(way, {}).get('held', 0) for path in subtree)
-        # a group's gate is set while its own limit lets the next go, also if one above is what all of them wait for
+        # a gate can be "timed" although the I/O waits for the limit of a group above: the rates are a better sign
         here = by_rate(rows, limits, way, REACHED) if active or held else []
         found += here or (list(by_gate(groups, limits, way)) if held else [])
     if not found and any(groups[path].now.get('held') for path in subtree):
-        # without debugfs nobody says which: that of which most is used
+        # without debugfs it is not known which limit the I/O waits for: assume the one that is used most
         found = [one for way in WAYS for one in by_rate(rows, limits, way, 0)][:1]
     return found
 
@@ -122,12 +123,12 @@ def verdict(look, path, node):
 
 
 def limit_text(key, value):
-    """A limit for people."""
+    """A limit as text, with a short form of its value."""
     return f'{key}={value} ({brief(value)}{"B/s" if key.endswith("bps") else " I/Os a second"})'
 
 
 def sentences_limits(one, groups, look):
-    """About limits."""
+    """Sentences about the limits of a Verdict."""
     for bind in one.binds:
         way = 'reads' if bind['key'] in WAYS['read'] else 'writes'
         text = f'{way} wait for {limit_text(bind["key"], bind["value"])} of {bind["cgroup"]}'
@@ -139,56 +140,56 @@ def sentences_limits(one, groups, look):
                 ' limit'
             )
         else:
-            yield f'{text}: all of it is used, though no I/O is held at this moment'
+            yield f'{text}: all of the limit is used, though no I/O is held at this moment'
     if not one.limits:
         yield (
             f'no limit of {one.cgroup}{" or a group above it" if look.where.version == 2 else ""} is set on {one.disk}'
         )
     elif not one.binds:
-        yield 'no limit binds now: what is slow is the program, the disk, or something else'
+        yield 'no limit makes I/O wait now: the program, the disk, or something else is slow'
     if look.where.version == 1:
         above = [path for path in up(one.cgroup)[1:] if path in groups and groups[path].limits]
         if above:
-            yield f'on v1 limits of groups above do not bind here ({", ".join(above)} has some)'
+            yield f'on v1 limits of groups above do not apply to this group ({", ".join(above)} has limits)'
     if one.debt_ms:
         yield (
-            f'it owes {one.debt_ms:.0f} ms of its limit, for metadata, swap or dirty pages that were written at once: '
-            'other I/O waits until this is repaid'
+            f'it has a debt of {one.debt_ms:.0f} ms of its limit, for metadata, swap or dirty pages that did not wait: '
+            'its other I/O waits until the debt is repaid'
         )
 
 
 def sentences(one, groups, look):
-    """What a Verdict says."""
+    """All sentences of a Verdict."""
     yield from sentences_limits(one, groups, look)
     if one.dirty_bytes:
         yield (
-            f'{brief(one.dirty_bytes)}B of its pages are dirty or being written; a group may have about a second of its'
-            ' limit'
+            f'{brief(one.dirty_bytes)}B of its pages are dirty or being written; it may have about what its limit'
+            ' allows in a second'
         )
     row = one.row
     if row.get('share_ppm'):
         yield (
-            f'weight {row.get("weight", 0)} asks for {row["share_ppm"] / 1e4:.1f}% of {one.disk} now, and it got'
-            f' {row.get("got_ppm", 0) / 1e4:.1f}% in the last second'
+            f'weight {row.get("weight", 0)} is a share of {row["share_ppm"] / 1e4:.1f}% of {one.disk} now; the'
+            f' group got {row.get("got_ppm", 0) / 1e4:.1f}% in the last second'
         )
     if row.get('share_waits'):
-        yield f'it waits for its share: {row["share_waits"]} I/Os did, each for {row["share_wait_ms"]:.2f} ms'
+        yield f'it waits for its share: {row["share_waits"]} I/Os waited, each for {row["share_wait_ms"]:.2f} ms'
     if not os.access(DEBUGFS + '/block', os.R_OK | os.X_OK):
         yield (
-            'debugfs cannot be read (as root: mount -t debugfs none /sys/kernel/debug); it knows of dirty pages, and on'
-            ' v1 of what waits'
+            'debugfs cannot be read (as root: mount -t debugfs none /sys/kernel/debug): dirty pages are not shown, nor,'
+            ' on v1, what waits'
         )
 
 
 def unit_of(path):
-    """The systemd unit that a cgroup is of, or ""."""
+    """The systemd unit that a cgroup belongs to, or ""."""
     *above, name = path.split('/')
     of_user = any(part.startswith('user@') for part in above)
     return name if name.endswith(UNITS) and not of_user and os.path.isdir('/run/systemd/system') else ''
 
 
 def set_limit(where, path, node, key, value):
-    """The command for a limit; value None: for no limit."""
+    """The command that sets a limit; value None: the command that removes it."""
     unit = unit_of(path)
     if unit and (where.version == 2 or key.endswith('bps')):
         return f'systemctl set-property {shlex.quote(unit)} "{PROPERTIES[key]}=/dev/{node.name} {value or "infinity"}"'
@@ -200,7 +201,7 @@ def set_limit(where, path, node, key, value):
 
 
 def set_weight(where, path, node, value):
-    """The command for a weight on a disk."""
+    """The command that sets a weight on a disk."""
     unit = unit_of(path)
     if unit and where.version == 2:
         return f'systemctl set-property {shlex.quote(unit)} "IODeviceWeight=/dev/{node.name} {value}"'
@@ -209,7 +210,7 @@ def set_weight(where, path, node, value):
 
 
 def enable(where, path):
-    """Commands that give a cgroup of v2 the files of limits, none if it has them."""
+    """Commands that give a cgroup of v2 the files of limits; none if it has them."""
     if where.version == 1 or path == '/' or os.path.exists(where.directory(path) + '/io.max'):
         return []
     if unit_of(path):
@@ -224,10 +225,10 @@ def controllers(where, path, file='controllers'):
 
 
 def commands(look, one, node):
-    """What to type about a Verdict."""
+    """The commands for a Verdict: they raise a limit or a weight, or set a first limit."""
     where = look.where
     for bind in one.binds:
-        # those above and below that would hold it then
+        # also the limits of groups above and below that the I/O would wait for then
         yield from (
             set_limit(where, path, node, bind['key'], 2 * bind['value'])
             for path, value in one.limits[bind['key']]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rate.h promises, in tables and over long sequences.
+ * Tests of rate.h: tables of expected values, and its bound over long random sequences.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -15,7 +15,7 @@ static struct ioband_rate bps(u64 per_sec)
 {
 	struct ioband_rate r;
 
-	/* one CPU and no batches: the plain contract */
+	/* no CPU has reserves: the bound of rate.h without exceptions */
 	ioband_rate_init(&r, per_sec, IOBAND_BURST_BYTES, U32_MAX, 1);
 	return r;
 }
@@ -55,7 +55,7 @@ static void rate_cost(struct kunit *test)
 	}
 }
 
-/* A million costs add up to the exact time, at rates that divide nothing. */
+/* A million costs add up to the exact time, at rates that do not divide a second. */
 static void rate_cost_carries(struct kunit *test)
 {
 	static const u64 rates[] = { 3, 8192, 1000003, 9999999967, 1ULL << 40 };
@@ -73,19 +73,19 @@ static void rate_cost_carries(struct kunit *test)
 
 static void rate_burst(struct kunit *test)
 {
-	/* 64 KiB, until 5 ms are more; one I/O likewise */
+	/* the burst is the time of 64 KiB or one I/O, or 5 ms if that is more */
 	KUNIT_EXPECT_EQ(test, bps(SZ_1M).burst, 62500 * (s64)NSEC_PER_USEC);
 	KUNIT_EXPECT_EQ(test, bps(1).burst, 65536 * SEC);
 	KUNIT_EXPECT_EQ(test, bps(1000000000).burst, 5 * MS);
 	KUNIT_EXPECT_EQ(test, iops(1).burst, SEC);
 	KUNIT_EXPECT_EQ(test, iops(1000000).burst, 5 * MS);
-	/* none, the largest that means something, and none again */
+	/* 0 is no limit; the largest rate that is calculated with; U64_MAX is no limit */
 	KUNIT_EXPECT_EQ(test, bps(0).per_sec, 0);
 	KUNIT_EXPECT_EQ(test, bps(1ULL << 63).per_sec, IOBAND_RATE_MAX);
 	KUNIT_EXPECT_EQ(test, bps(U64_MAX).per_sec, 0);
 }
 
-/* What CPUs may have in reserve is taken out of the burst, whatever their number. */
+/* What CPUs can have in reserve is taken out of the burst, whatever the number of CPUs. */
 static void rate_batch(struct kunit *test)
 {
 	static const unsigned int cpus[] = { 1, 2, 7, 64, 4096 };
@@ -99,13 +99,13 @@ static void rate_batch(struct kunit *test)
 				IOBAND_RESERVE_NS);
 		KUNIT_EXPECT_EQ(test, r.burst,
 				5 * MS - (r.batch ? IOBAND_RESERVE_NS : 0));
-		/* too slow for a batch to be worth it */
+		/* a rate that is too low for a batch to be worth buying */
 		ioband_rate_init(&r, SZ_1M, IOBAND_BURST_BYTES, 16384, cpus[i]);
 		KUNIT_EXPECT_EQ(test, r.batch, 0);
 	}
 }
 
-/* As many batches as a limit is said to be worth are worth having, also at round numbers. */
+/* With up to as many parts as ioband_rate_parts() returns, batches are worth buying. */
 static void rate_parts(struct kunit *test)
 {
 	static const u64 iops[] = { 8000, 24000, 48000, 96000, 512000, 777777 };
@@ -130,12 +130,12 @@ static void rate_when(struct kunit *test)
 	static const struct {
 		s64 tat, arrival, cost, when;
 	} table[] = {
-		/* idle: up to a burst at once, then what is missing */
+		/* idle: an I/O of up to a burst at once, a larger one when the rest is earned */
 		{  0, 0, 62500000, 0 },
 		{  0, 0, 1000000000, 937500000 },
-		/* all of the burst used up */
+		/* the burst is used up */
 		{  62500000, 0, 62500000, 62500000 },
-		/* the arrival of a large I/O starts its clock */
+		/* a large I/O earns from its arrival on */
 		{  -50000000, 20000000, 1000000000, 957500000 },
 	};
 
@@ -145,7 +145,7 @@ static void rate_when(struct kunit *test)
 						now + table[i].arrival,
 						table[i].cost, b),
 				    "row %d", i);
-	/* the extremes do not wrap */
+	/* extreme values do not wrap */
 	KUNIT_EXPECT_GT(test, ioband_when(IOBAND_TIME_MAX, now, IOBAND_TIME_MAX,
 					  IOBAND_BURST_NS), IOBAND_TIME_MAX);
 	KUNIT_EXPECT_LT(test, ioband_when(-IOBAND_TIME_MAX, S64_MIN, 0,
@@ -156,7 +156,7 @@ static void rate_charge(struct kunit *test)
 {
 	const s64 now = 100 * SEC, b = 62500000;
 
-	/* credit beyond the burst is lost, credit of a waiting I/O is used */
+	/* an idle group earns no more than the burst, a waiting I/O earns all that it needs */
 	KUNIT_EXPECT_EQ(test, ioband_charge(0, now, b, b), now + b);
 	KUNIT_EXPECT_EQ(test, ioband_charge(0, now, SEC, b), now + b);
 	KUNIT_EXPECT_EQ(test, ioband_charge(now + SEC, now, 7, b), now + SEC + 7);
@@ -167,14 +167,14 @@ static void rate_charge(struct kunit *test)
 			IOBAND_TIME_MAX);
 }
 
-/* 1 MiB at 512 KiB/s, 256 KiB/s after a second: it goes at 3 s less a burst. */
+/* 1 MiB at 512 KiB/s, changed to 256 KiB/s after 1 s: dispatched at 3 s less a burst. */
 static void rate_debt(struct kunit *test)
 {
 	static const struct {
 		s64 tat, cost;
-		s64 debt;	/* before */
+		s64 debt;	/* ns, before */
 		bool may;
-		s64 after;	/* the debt, if bounded */
+		s64 after;	/* ns, the debt afterwards, if it is bounded */
 	} table[] = {
 		/* now is 100 s, the burst 5 ms */
 		{ 0,			MS,		0,	true,	0 },
@@ -186,7 +186,7 @@ static void rate_debt(struct kunit *test)
 		{ 100 * SEC + 5 * MS,	SEC + 1,	0,	false,	SEC },
 		{ 101 * SEC + 5 * MS,	0,		SEC,	true,	SEC },
 		{ 101 * SEC + 5 * MS,	1,		SEC,	false,	SEC },
-		/* what the group has run up itself stays */
+		/* a debt that the group has made itself stays */
 		{ 200 * SEC,		MS,		100 * SEC - 5 * MS, false,
 		  100 * SEC - 5 * MS },
 		{ IOBAND_TIME_MAX,	IOBAND_TIME_MAX, IOBAND_TIME_MAX - 100 * SEC - 5 * MS,
@@ -207,7 +207,7 @@ static void rate_debt(struct kunit *test)
 	}
 }
 
-/* Whoever asks without being bound gets a second at once, then half of the rate. */
+/* Tasks to which the limit does not apply get a second's worth at once, then half the rate. */
 static void rate_lend(struct kunit *test)
 {
 	s64 lent = 0, given = 0;
@@ -254,16 +254,16 @@ static void rate_change_idle(struct kunit *test)
 	const s64 now = 100 * SEC;
 	struct ioband_rate slow = bps(SZ_1M), fast = bps(1000000000), none = bps(0);
 
-	/* long idle: a full burst of the new rate and no more */
+	/* after a long idle time: a full burst of the new rate and no more */
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(0, now, false, &slow, &fast), now);
-	/* burst used up: nothing in hand under the new rate either */
+	/* if the burst is used up, nothing is in hand under the new rate either */
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(now + fast.burst, now, false, &fast, &slow),
 			now + slow.burst);
 	/* a debt stays the same number of bytes */
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(now + slow.burst + SEC, now, false,
 						&slow, &fast),
 			now + fast.burst + 1048576);
-	/* there and back changes nothing */
+	/* a change and back again makes no difference */
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(ioband_carry_over(now + SEC, now, false,
 								  &slow, &fast),
 						now, false, &fast, &slow), now + SEC);
@@ -274,18 +274,18 @@ static void rate_change_extremes(struct kunit *test)
 {
 	struct ioband_rate one = bps(1), most = bps(1ULL << 63);
 
-	/* a debt of years at one byte a second, and at once none, and back */
+	/* a debt of years at one byte a second is almost none at the highest rate, and back */
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(IOBAND_TIME_MAX, SEC, false, &one, &most),
 			SEC + most.burst);
 	KUNIT_EXPECT_EQ(test, ioband_carry_over(SEC + most.burst + SEC, SEC, false,
 						&most, &one), IOBAND_TIME_MAX);
-	/* clocks that jump back only make it wait */
+	/* a clock that jumps back makes I/O wait, and does nothing else */
 	KUNIT_EXPECT_GT(test, ioband_carry_over(SEC, -SEC, false, &one, &most), -SEC);
 	KUNIT_EXPECT_EQ(test, ioband_scale(S64_MIN / 2, 1ULL << 62, 1), -IOBAND_TIME_MAX);
 	KUNIT_EXPECT_EQ(test, ioband_scale(IOBAND_TIME_MAX, 1, 1ULL << 62), 1);
 }
 
-/* The contract on a random run: never above it, and at the rate while backlogged. */
+/* The bound of rate.h on a random run: never above it, and at the rate while backlogged. */
 static void rate_window(struct kunit *test, struct ioband_rate r, u32 max_units)
 {
 	struct rnd_state rnd;
@@ -298,14 +298,14 @@ static void rate_window(struct kunit *test, struct ioband_rate r, u32 max_units)
 		s64 cost = ioband_cost(r.per_sec, units, &rem);
 		s64 bound;
 
-		/* mostly backlogged, at times idle for up to a second */
+		/* mostly backlogged, sometimes idle for up to a second */
 		arrival = now;
 		if (!(prandom_u32_state(&rnd) % 1000))
 			arrival = now += prandom_u32_state(&rnd) % NSEC_PER_SEC;
 		now = max(now, ioband_when(tat, arrival, cost, r.burst));
 		tat = ioband_charge(tat, now, cost, r.burst);
 
-		/* what a window that opens with this one may hold by any time */
+		/* how much a window that begins with this I/O may have by any later time */
 		bound = (s64)total - now + max(cost, r.burst);
 		least = i ? min(least, bound) : bound;
 		total += cost;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What reserve.c promises: no unit is lost or given twice, whoever takes, returns and
- * reclaims at the same time; and what leaves in a window stays within the limit.
+ * Tests of reserve.c.  No unit is lost or given twice, whatever tasks take, return and reclaim at
+ * the same time; and in each window of time no more than the limit allows is dispatched.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -32,9 +32,9 @@ static struct ioband_rule *reserve_rule(struct kunit *test, u64 bps, u64 iops)
 struct reserve_task {
 	struct ioband_rule *rule;
 	struct task_struct *task;
-	bool returns;		/* gives back one in four */
-	atomic_t *running;	/* tasks that have not ended */
-	u64 bytes, ios;		/* that it has used */
+	bool returns;		/* returns one payment in four */
+	atomic_t *running;	/* number of tasks that have not ended */
+	u64 bytes, ios;		/* units that the task has used */
 	int seed;
 };
 
@@ -69,7 +69,7 @@ static int reserve_taskfn(void *data)
 	return 0;
 }
 
-/* Several tasks pay at the same time; returns what they have used by the end. */
+/* Several tasks pay at the same time.  Sets the units that they have used in all. */
 static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool returns,
 			u64 used[IOBAND_NR_UNITS])
 {
@@ -85,7 +85,7 @@ static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool retur
 		tasks[i].task = kthread_run(reserve_taskfn, &tasks[i], "ioband_kunit/%d", i);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tasks[i].task);
 	}
-	/* dev->lock is what keeps two of these apart: there is one task that reclaims */
+	/* dev->lock would allow only one task at a time to reclaim: this is the only one */
 	while (atomic_read(&running)) {
 		ioband_reserve_reclaim(rule);
 		usleep_range(50, 100);
@@ -97,7 +97,7 @@ static void reserve_run(struct kunit *test, struct ioband_rule *rule, bool retur
 	}
 }
 
-/* The charges in the end are what was used, to the rounding of each purchase. */
+/* The charges in the end equal the units used, except for the rounding of each purchase. */
 static void reserve_conserves(struct kunit *test)
 {
 	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1000000);
@@ -105,7 +105,7 @@ static void reserve_conserves(struct kunit *test)
 	u64 used[IOBAND_NR_UNITS];
 
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		/* there always is enough, and the clock does not matter */
+		/* the limit always has room, whatever the clock */
 		rule->bucket[unit].rate.burst = 1000000 * (s64)NSEC_PER_SEC;
 		atomic64_set(&rule->bucket[unit].tat, start);
 	}
@@ -126,7 +126,7 @@ static void reserve_conserves(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
-/* No more leaves in a window than the rate and a burst, with what was in reserve. */
+/* A window has no more than the rate and a burst, even with what was in reserve before. */
 static void reserve_window(struct kunit *test)
 {
 	static const u64 bps[] = { SZ_32M, SZ_128M, SZ_1G };
@@ -147,7 +147,7 @@ static void reserve_window(struct kunit *test)
 	}
 }
 
-/* At a low limit CPUs share what makes a batch; one that is lower still has none. */
+/* At a low limit CPUs share a reserve; a limit that is lower still has no reserves. */
 static void reserve_parts(struct kunit *test)
 {
 	struct ioband_rule *rule;
@@ -174,12 +174,12 @@ static void reserve_parts(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
-/* A CPU takes what there is of both units, and nothing if there is too little of one. */
+/* A bio takes bytes and I/Os from a reserve together; if either is short, it takes neither. */
 static void reserve_both(struct kunit *test)
 {
 	static const struct {
-		u64 bytes, ios;		/* in reserve */
-		u32 wants;		/* bytes, and an I/O */
+		u64 bytes, ios;		/* units in reserve */
+		u32 wants;		/* bytes of the bio, which is one I/O */
 		bool enough;
 	} cases[] = {
 		{ 4096, 1, 4096, true },
@@ -218,7 +218,7 @@ static void reserve_both(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
-/* What a limit of one unit has in reserve says nothing of the other unit. */
+/* A limit in one unit only takes nothing from the reserve of the other unit. */
 static void reserve_one(struct kunit *test)
 {
 	struct ioband_rule *bytes = reserve_rule(test, SZ_1G, U64_MAX);
@@ -241,7 +241,7 @@ static void reserve_one(struct kunit *test)
 	ioband_rule_free(ios);
 }
 
-/* What all CPUs have in reserve, in bytes. */
+/* The bytes that all CPUs have in reserve together. */
 static u64 reserve_bytes(struct ioband_rule *rule)
 {
 	u64 bytes = 0;
@@ -251,7 +251,7 @@ static u64 reserve_bytes(struct ioband_rule *rule)
 	return bytes;
 }
 
-/* Bytes that were charged come back if the limit of I/Os refuses. */
+/* Bytes that were charged are returned if the limit in I/Os has no room. */
 static void reserve_undo(struct kunit *test)
 {
 	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1);
@@ -270,7 +270,7 @@ static void reserve_undo(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
-/* A group on a device that nobody uses, without limits. */
+/* A group without limits, on a device that is not in use. */
 static struct ioband_grp *reserve_grp(struct kunit *test)
 {
 	struct request_queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
@@ -294,8 +294,8 @@ static struct ioband_grp *reserve_grp(struct kunit *test)
 }
 
 /*
- * A bio that waited at a limit below is larger than the burst of this one.  Once it has
- * left, or has left a debt, others have nothing in reserve to use on top of it.
+ * A bio that waited at a gate below is larger than the burst of this gate.  When it has been
+ * charged here, or has left a debt, no CPU has anything in reserve to use on top of it.
  */
 static void reserve_large(struct kunit *test)
 {
@@ -323,7 +323,7 @@ static void reserve_large(struct kunit *test)
 	ioband_rule_free(rule);
 }
 
-/* A limit that changes: what was lent, and is owed, at the old one is at the new one, too. */
+/* When a limit changes, what it has lent and what the group owes are carried over. */
 static void reserve_change(struct kunit *test)
 {
 	static const u64 bps[] = { SZ_64M, SZ_32M, U64_MAX };
@@ -343,7 +343,7 @@ static void reserve_change(struct kunit *test)
 			ioband_set_limits(grp, WRITE, limit, &spare);
 		ioband_rule_free(spare);
 		rule = rcu_dereference_protected(dir->rule, true);
-		/* gates are found anew if one has come or gone */
+		/* groups look up their gates again if one has come or gone */
 		KUNIT_EXPECT_EQ(test, grp->dev->gen[WRITE] != gen, i != 1);
 		KUNIT_EXPECT_EQ(test, !rule, bps[i] == U64_MAX);
 		if (!rule)
@@ -351,7 +351,7 @@ static void reserve_change(struct kunit *test)
 		tat = atomic64_read(&rule->bucket[IOBAND_BYTES].tat);
 		if (i) {
 			KUNIT_EXPECT_EQ(test, rule->lent, lent);
-			/* twice as long at half the rate */
+			/* repaying the same bytes takes twice as long at half the rate */
 			KUNIT_EXPECT_GT(test, tat, lent + NSEC_PER_SEC / 2);
 		}
 		rule->lent = lent;

@@ -10,10 +10,11 @@
 #include <linux/tracepoint.h>
 
 /*
- * One event a stage: a bio is admitted or held; a held one is released; whole, it
- * completes.  "admit" and "release" together are all that a group was given,
- * each with the time of the decision in ns of CLOCK_MONOTONIC, and the bytes it
- * counts for: none for a piece whose bytes have been counted.
+ * One event for each stage of a bio.  A bio is admitted at once, or held and released
+ * later; when all its pieces are done, it completes.  The events "admit" and "release"
+ * together are all bios of a group that the limits let pass: each has the time of the
+ * decision in ns of CLOCK_MONOTONIC, and the bytes that the limits were charged, which are
+ * 0 for a piece of a bio whose bytes were charged before.
  */
 DECLARE_EVENT_CLASS(ioband_bio,
 		    TP_PROTO(struct bio *bio, s64 now, s64 arg),
@@ -47,7 +48,7 @@ DECLARE_EVENT_CLASS(ioband_bio,
 			      __entry->waited, __entry->arg)
 );
 
-/* It passes without waiting; debt: although it should have waited. */
+/* A bio passes without waiting.  debt: 1 if the limits had no room, and the group owes. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_admit,
 		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
 		   TP_ARGS(bio, now, arg),
@@ -57,7 +58,7 @@ DEFINE_EVENT_PRINT(ioband_bio, ioband_admit,
 			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
 );
 
-/* It starts to wait; held: how many of its group and direction do now. */
+/* A bio starts to wait.  held: the number of held bios of its group and direction now. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
 		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
 		   TP_ARGS(bio, now, arg),
@@ -67,13 +68,13 @@ DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
 			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
 );
 
-/* It has waited, and goes; late: how long after it was due, see IOBAND_LATE_NS. */
+/* A held bio is dispatched.  late: ns after it was due, see IOBAND_LATE_NS. */
 DEFINE_EVENT(ioband_bio, ioband_release,
 	     TP_PROTO(struct bio *bio, s64 now, s64 arg),
 	     TP_ARGS(bio, now, arg)
 );
 
-/* A bio that was admitted or released is done. */
+/* A bio that was admitted or released has completed.  error: its blk_status_t as an errno. */
 DEFINE_EVENT_PRINT(ioband_bio, ioband_complete,
 		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
 		   TP_ARGS(bio, now, arg),

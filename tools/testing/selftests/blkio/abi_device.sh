@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Devices: what io.ioband and blkio.ioband of the root group take, refuse and show.
+# Device settings: what io.ioband and blkio.ioband of the root group accept, refuse and show.
 # configs: uml-vt uml-debug qemu
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
 
-# both VERSION NAME DISK: DISK is free for one
+# both VERSION NAME DISK: runs all points on one hierarchy; DISK is a free name for a second disk
 both() {
 	local version=$1 file value second
 	mount_cgroup "$version"
 	file=$CG/$2
 	group g
-	check "$version: it is there, and empty" equal "$(cat "$file")" ""
-	check "$version: other groups do not have it" test ! -e "$CG/g/${file##*/}"
+	check "$version: the file exists and is empty at first" equal "$(cat "$file")" ""
+	check "$version: groups other than the root do not have the file" test ! -e "$CG/g/${file##*/}"
 	taken "$file" "$DISK weights=off" "$DISK weights=off depth=auto"
 	taken "$file" "$DISK depth=32" "$DISK weights=off depth=32"
 	taken "$file" "  $DISK	weights=on  depth=1\\n" "$DISK weights=on depth=1"
@@ -27,7 +27,7 @@ both() {
 	null_dev "$3"
 	second=$(devno "$DEV")
 	put "$file" "$second weights=off"
-	check "$version: a line for each device" \
+	check "$version: the file has a line for each device with settings" \
 		equal "$(sort "$file")" "$(printf '%s\n' "$DISK weights=on depth=1048576" "$second weights=off depth=auto" | sort)"
 	null_off "$3"
 	taken "$file" "$DISK depth=auto" ""

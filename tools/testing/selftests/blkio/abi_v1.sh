@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# cgroup v1: what the blkio.throttle files take, refuse and show.
+# cgroup v1: what the blkio.throttle files accept, refuse and show.
 # configs: uml-vt uml-debug qemu
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
@@ -13,9 +13,9 @@ printf -v KILO_DIGITS '1%01024d' 0
 printf -v MANY_DIGITS '1%065535d' 0
 FILES="$T.read_bps_device $T.write_bps_device $T.read_iops_device $T.write_iops_device"
 
-# good FILE: accepted, and how it reads
+# good FILE: values that are accepted, and how the file reads afterwards
 good() {
-	check "${1##*/}: empty without a limit" equal "$(cat "$1")" ""
+	check "${1##*/}: the file is empty without a limit" equal "$(cat "$1")" ""
 	taken "$1" "$DISK 1048576\\n" "$DISK 1048576"
 	taken "$1" "$DISK 7" "$DISK 7"
 	taken "$1" "  $DISK   8  \\n" "$DISK 8"
@@ -32,7 +32,7 @@ good() {
 	taken "$1" "$DISK 0" ""
 }
 
-# bad FILE: refused, while there is a limit that must survive
+# bad FILE: values that are refused; the limit that is set before must stay
 bad() {
 	put "$1" "$DISK 4096"
 	bad_numbers "$1" "$DISK " ""
@@ -61,21 +61,21 @@ bad() {
 	refused ENODEV "$1" "$((${DISK%:*} + 4096)):${DISK#*:} 5"
 	refused ENODEV "$1" "${DISK%:*}:$((${DISK#*:} + 1048576)) 5"
 	refused EINVAL "$1" "$((${DISK%:*} + 4294967296)):${DISK#*:} 5"
-	# a cgroup file takes a page at a time and says so before it looks
+	# a cgroup file accepts a page at most, and refuses more before it parses anything
 	refused ERANGE "$1" "$DISK $KILO_DIGITS"
 	refused E2BIG "$1" "$DISK $MANY_DIGITS"
-	check "${1##*/}: the limit survived" equal "$(cat "$1")" "$DISK 4096"
+	check "${1##*/}: refused writes do not change the limit" equal "$(cat "$1")" "$DISK 4096"
 	put "$1" "$DISK 0"
 }
 
-# several writes on one descriptor, opened for reading as well, without seeking
+# several writes to one open file, which is also open for reading, without seeking
 one_descriptor() {
 	exec {fd}<>"$CG/g/$T.read_bps_device"
 	printf '%s' "$DISK 11" >&"$fd"
 	printf '%s\n' "$DISK 12" >&"$fd"
 	printf '%s' "$DISK 13" >&"$fd"
 	exec {fd}>&-
-	check "several writes on one descriptor" \
+	check "read_bps_device: of several writes to one open file the last counts" \
 		equal "$(cat "$CG/g/$T.read_bps_device")" "$DISK 13"
 	put "$CG/g/$T.read_bps_device" "$DISK 0"
 }
@@ -84,11 +84,11 @@ plan $((4 * (15 + 12 + 28 + 1) + 15))
 for file in $FILES; do
 	good "$CG/g/$file"
 	bad "$CG/g/$file"
-	check "root: $file is there and empty" equal "$(cat "$CG/$file")" ""
+	check "root group: $file exists and is empty" equal "$(cat "$CG/$file")" ""
 done
 one_descriptor
 
-# one file is one limit
+# each of the four files is a limit of its own
 put "$CG/g/$T.read_bps_device" "$DISK 100"
 put "$CG/g/$T.write_iops_device" "$DISK 200"
 for file in $FILES; do
@@ -97,29 +97,29 @@ for file in $FILES; do
 	*write_iops*) want="$DISK 200" ;;
 	*) want="" ;;
 	esac
-	check "$file is its own limit" equal "$(cat "$CG/g/$file")" "$want"
+	check "$file is not changed by the other files" equal "$(cat "$CG/g/$file")" "$want"
 done
 
-# devices side by side
+# two devices with limits
 null_dev nb2
 second=$(devno "$DEV")
 put "$CG/g/$T.read_bps_device" "$second 300"
-check "a line for each device" equal "$(sort "$CG/g/$T.read_bps_device")" \
+check "read_bps_device has a line for each device" equal "$(sort "$CG/g/$T.read_bps_device")" \
 	"$(printf '%s 100\n%s 300\n' "$DISK" "$second" | sort)"
 put "$CG/g/$T.read_bps_device" "$DISK 0"
-check "removal of one leaves the other" equal "$(cat "$CG/g/$T.read_bps_device")" "$second 300"
+check "removing the limit of one device keeps that of the other" equal "$(cat "$CG/g/$T.read_bps_device")" "$second 300"
 null_off nb2
-check "a disk that goes takes its line along" equal "$(cat "$CG/g/$T.read_bps_device")" ""
+check "removing a disk removes its line" equal "$(cat "$CG/g/$T.read_bps_device")" ""
 
-# on the root group too
+# the root group has the files, too
 taken "$CG/$T.write_bps_device" "$DISK 1048576" "$DISK 1048576"
-check "a group below has a limit of its own" equal "$(cat "$CG/g/$T.write_bps_device")" ""
+check "a limit of the root group is not shown in a group below" equal "$(cat "$CG/g/$T.write_bps_device")" ""
 taken "$CG/$T.write_bps_device" "$DISK 0" ""
 
-check "blkio.reset_stats is write-only" equal "$(stat -c %a "$CG/g/blkio.reset_stats")" 200
-check "the limits' files are 0644" equal "$(cd "$CG/g" && stat -c %a $T.*_device | sort -u)" 644
+check "blkio.reset_stats can only be written (mode 0200)" equal "$(stat -c %a "$CG/g/blkio.reset_stats")" 200
+check "the files of limits have mode 0644" equal "$(cd "$CG/g" && stat -c %a $T.*_device | sort -u)" 644
 mkdir "$CG/new"
 groups+=("$CG/new")
 check "a new group has no limits" equal "$(cd "$CG/new" && cat $T.*_device)" ""
 put "$CG/g/$T.read_iops_device" "$DISK 1000"
-check "a limit is not shown elsewhere" equal "$(cd "$CG/new" && cat $T.*_device)" ""
+check "a limit of one group is not shown in another" equal "$(cd "$CG/new" && cat $T.*_device)" ""

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# cgroup v2: what io.max takes, refuses and shows.
+# cgroup v2: what io.max accepts, refuses and shows.
 # configs: uml-vt uml-debug qemu
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
@@ -13,11 +13,11 @@ printf -v KILO_DIGITS '1%01024d' 0
 printf -v MANY_DIGITS '1%065535d' 0
 
 plan $((4 * (7 + 12 + 4) + 58))
-check "not on the root group" test ! -e "$CG/io.max"
-check "io.max is 0644" equal "$(stat -c %a "$MAX")" 644
-check "empty without a limit" equal "$(cat "$MAX")" ""
+check "the root group has no io.max" test ! -e "$CG/io.max"
+check "io.max has mode 0644" equal "$(stat -c %a "$MAX")" 644
+check "io.max is empty without a limit" equal "$(cat "$MAX")" ""
 
-# each key by itself: what is not named keeps its value
+# single keys: keys that are not named keep their values
 taken "$MAX" "$DISK rbps=1" "$DISK rbps=1 wbps=max riops=max wiops=max"
 taken "$MAX" "$DISK wbps=2" "$DISK rbps=1 wbps=2 riops=max wiops=max"
 taken "$MAX" "$DISK riops=3" "$DISK rbps=1 wbps=2 riops=3 wiops=max"
@@ -32,7 +32,7 @@ taken "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max\\n" ""
 taken "$MAX" "$DISK rbps=11 wbps=12 riops=13 wiops=14\\n" "$DISK rbps=11 wbps=12 riops=13 wiops=14"
 taken "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max" ""
 
-# line KEY VALUE: how io.max reads when only KEY is set
+# line KEY VALUE: sets LINE to the line of io.max when only KEY is set
 line() {
 	local key
 	LINE=$DISK
@@ -53,7 +53,7 @@ for key in rbps wbps riops wiops; do
 	refused ERANGE "$MAX" "$DISK $key=0"
 	refused ERANGE "$MAX" "$DISK $key=$KILO_DIGITS"
 	refused E2BIG "$MAX" "$DISK $key=$MANY_DIGITS"
-	# what comes before the bad part is not applied either
+	# the valid keys before the invalid one are not applied either
 	refused EINVAL "$MAX" "$DISK wiops=31 rbps=32 $key=x"
 	put "$MAX" "$DISK rbps=max wbps=max riops=max wiops=max"
 done
@@ -77,7 +77,7 @@ refused EINVAL "$MAX" "$DISK max"
 refused EINVAL "$MAX" "$DISK rbps=MAX"
 refused EINVAL "$MAX" "$DISK rbps=maximum"
 refused EINVAL "$MAX" "$DISK"
-# as mainline, which reads keys until there is none
+# mainline accepts a line without keys, and so does ioband
 SAME="$DISK rbps=21 wbps=22 riops=23 wiops=24"
 for blanks in " " "\\n" " \\t \\n"; do taken "$MAX" "$DISK$blanks" "$SAME"; done
 refused EINVAL "$MAX" "\\n"
@@ -98,21 +98,21 @@ refused ENODEV "$MAX" "$DEAD rbps=5"
 refused ENODEV "$MAX" "$((${DISK%:*} + 4096)):${DISK#*:} rbps=5"
 refused ENODEV "$MAX" "${DISK%:*}:$((${DISK#*:} + 1048576)) rbps=5"
 
-# as systemd, runc and others do: several writes on one descriptor
+# several writes to one open file, as systemd and runc do
 exec {fd}<>"$MAX"
 for pair in rbps=41 wbps=42 riops=43 wiops=44; do
 	printf '%s' "$DISK $pair" >&"$fd"
 done
 exec {fd}>&-
 ALL="$DISK rbps=41 wbps=42 riops=43 wiops=44"
-check "several writes on one descriptor" equal "$(cat "$MAX")" "$ALL"
+check "several writes to one open file set all keys" equal "$(cat "$MAX")" "$ALL"
 
 null_dev nb2
 second=$(devno "$DEV")
 put "$MAX" "$second rbps=51"
-check "a line for each device" equal "$(sort "$MAX")" \
+check "io.max has a line for each device" equal "$(sort "$MAX")" \
 	"$(printf '%s\n' "$ALL" "$second rbps=51 wbps=max riops=max wiops=max" | sort)"
 null_off nb2
-check "a disk that goes takes its line along" equal "$(cat "$MAX")" "$ALL"
+check "removing a disk removes its line" equal "$(cat "$MAX")" "$ALL"
 group g/child
 check "a new group has no limits" equal "$(cat "$CG/g/child/io.max")" ""

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Weights: what blkio.weight and blkio.weight_device on v1 and io.weight on v2
-# take, refuse and show, by BFQ's names too, and what io.stat says of them.
+# Weights: what blkio.weight and blkio.weight_device on v1 and io.weight on v2 accept, refuse and
+# show, also under BFQ's names, and the weights in io.stat.
 # configs: uml-vt uml-debug qemu
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
 
-# The file of g's weight is WEIGHT, that of its weights on devices OWN, which on v2
-# is the same and begins with "default N".
+# WEIGHT is the file of group g's weight, OWN the file of its weights for devices.  On v2 both are
+# io.weight, which begins with "default N".
 printf -v KILO_DIGITS '1%01024d' 0
 printf -v MANY_DIGITS '1%065535d' 0
 
-# shows N LINE...: SHOWN is how OWN reads if N is the group's weight; in any order
+# shows N LINE...: sets SHOWN to the contents of OWN if N is the group's weight; LINEs in any order
 shows() {
 	if [ "$CGV" = v1 ]; then shift; else set -- "default $1" "${@:2}"; fi
 	printf -v SHOWN '%s\n' "$@"
@@ -21,12 +21,12 @@ own_is() { shows "${@:2}"; check "$CGV: $1" equal "$(sort "$OWN")" "$(sort <<<"$
 own_takes() { shows "${@:2}"; taken "$OWN" "$1" "$SHOWN"; }
 group_takes() { taken "$WEIGHT" "$1" "$PRE$2"; }
 
-# bad_weights FILE PREFIX: three are 500 if cut to 32, 63 and 64 bits
+# bad_weights FILE PREFIX: three of the numbers would be 500 if truncated to 32, 63 and 64 bits
 bad_weights() {
 	local value
 	bad_numbers "$1" "$2" "\\n"
 	for value in $((MIN - 1)) $((MAX + 1)) 4294967{296,796} 922337203685477{5808,6308}; do
-		# takes it back
+		# 0 removes the weight
 		[ "$2$value" != "$DISK 0" ] || continue
 		refused $RANGE "$1" "$2$value"
 	done
@@ -35,7 +35,7 @@ bad_weights() {
 	for value in "50 60" "50 x" "50 default" 50: DEFAULT max " "; do refused EINVAL "$1" "$2$value"; done
 }
 
-# bad_lines: no device is named, or none that is there
+# bad_lines: lines without a device, or with one that does not exist
 bad_lines() {
 	local major=${DISK%:*} minor=${DISK#*:} name
 	for name in "$MISSING" 0:0 "$PART" "$DEAD" $((major + 4096)):"$minor" "$major:$((minor + 1048576))"; do
@@ -51,7 +51,7 @@ bad_lines() {
 
 read_some() { start_soon; load "$1" r -f "$DEV" -s 4k -n 50; wait_loads; }
 
-# devices NAME: that is a second disk; and the group's weight beside theirs
+# devices NAME: two disks with weights of their own, of which NAME is the second; and the group's weight
 devices() {
 	local second value
 	null_dev "$1"
@@ -63,16 +63,16 @@ devices() {
 	exec {fd}<>"$WEIGHT"
 	for value in 310 320 400; do echo $value >&"$fd"; done
 	exec {fd}>&-
-	check "$CGV: several writes on one descriptor" equal "$(head -n 1 "$WEIGHT")" "${PRE}400"
+	check "$CGV: of several writes to one open file the last counts" equal "$(head -n 1 "$WEIGHT")" "${PRE}400"
 	read_some g
 	own_is "the group's new weight and I/O leave that on a device alone" 400 "$second 80"
 	null_off "$1"
 	own_is "a disk that goes takes its line along" 400
 	group g/child
-	check "$CGV: a child has the default" equal "$(cat "$CG/g/child/${WEIGHT##*/}")" "$PRE$DFL"
+	check "$CGV: a new child has the default weight" equal "$(cat "$CG/g/child/${WEIGHT##*/}")" "$PRE$DFL"
 }
 
-# libcgroup: its cgget indents all lines but the first
+# cgget of libcgroup indents all lines but the first
 libcgroup() {
 	local file=${WEIGHT##*/} own=${OWN##*/}
 	shows 321 "$DISK 77"
@@ -81,10 +81,10 @@ libcgroup() {
 		! cgset -r "$file=$((MAX + 1))" g && equal "$(head -n 1 "$WEIGHT")" "${PRE}321"
 }
 
-# both NAME: what the two hierarchies have in common; NAME is free for a disk
+# both NAME: the points of both hierarchies; NAME is a free name for a disk
 both() {
 	local value
-	check "$CGV: weights are 0644" equal "$(stat -c %a "$WEIGHT" "$OWN" | uniq)" 644
+	check "$CGV: the files of weights have mode 0644" equal "$(stat -c %a "$WEIGHT" "$OWN" | uniq)" 644
 	check "$CGV: a new group has the default weight" equal "$(cat "$WEIGHT")" "$PRE$DFL"
 	own_is "a new group has no weights on devices" $DFL
 	for value in $MIN $MAX $DFL 300; do group_takes "$value" "$value"; done
@@ -100,29 +100,29 @@ both() {
 	bad_lines
 	devices "$1"
 	if type -P cgset cgget >"$TMP/tools"; then
-		check "$CGV: libcgroup sets and shows weights" libcgroup
+		check "$CGV: cgset and cgget of libcgroup set and show weights" libcgroup
 	else
-		skip "$CGV: libcgroup sets and shows weights" "it is not there"
+		skip "$CGV: cgset and cgget of libcgroup set and show weights" "it is not there"
 	fi
 	put "$OWN" "$DISK 77"
 }
 
-# by_bfq FILE OWN PREFIX: what these, the files by BFQ's names, have in common; a later
-# write wins, whichever the name
+# by_bfq FILE OWN PREFIX: points of the files with BFQ's names: they have the same weights, and the
+# later write counts, whichever name it uses
 by_bfq() {
 	local file=$1 own=$2 pre=$3 value
 	put "$OWN" "$DISK default"
 	taken "$file" 300 "${pre}300"
-	check "$CGV: ${file##*/} is the group's weight" equal "$(head -n 1 "$WEIGHT")" "${PRE}300"
+	check "$CGV: a weight written to ${file##*/} is the group's weight" equal "$(head -n 1 "$WEIGHT")" "${PRE}300"
 	put "$WEIGHT" 400
-	check "$CGV: and that is ${file##*/}" equal "$(head -n 1 "$file")" "${pre}400"
+	check "$CGV: the group's weight is shown in ${file##*/}" equal "$(head -n 1 "$file")" "${pre}400"
 	taken "$file" 1 "${pre}1"
 	taken "$file" 1000 "${pre}1000"
 	for value in 0 1001 4294967396; do refused ERANGE "$file" $value; done
 	for value in x " " "default x" "300 400"; do refused EINVAL "$file" "$value"; done
 	taken "$own" "default 310" "default 310"
 	taken "$own" "$DISK 70" "default 310"$'\n'"$DISK 70"
-	check "$CGV: ${own##*/} is the weight on a device" grep -qx "$DISK 70" "$OWN"
+	check "$CGV: a weight for a device written to ${own##*/} is shown under the other name" grep -qx "$DISK 70" "$OWN"
 	refused ERANGE "$own" "$DISK 1001"
 	taken "$own" "$DISK 0" "default 310"
 	refused ENODEV "$own" "$MISSING 50"
@@ -131,7 +131,7 @@ by_bfq() {
 	put "$OWN" "$DISK 77"
 }
 
-# leaf: v1's weights of a group's own I/O, beside its weight
+# leaf: leaf weights of v1, that is of a group's own I/O, beside its weight
 leaf() {
 	local file=$CG/g/blkio.leaf_weight before
 	local own=${file}_device
@@ -151,7 +151,7 @@ leaf() {
 	taken "$own" "$DISK 80" "$DISK 80"
 	taken "$own" "$DISK default" ""
 	taken "$file" 500 500
-	check "v1: the weight is another one" equal "$(cat "$WEIGHT" "$OWN")" "$before"
+	check "v1: leaf weights do not change the weight" equal "$(cat "$WEIGHT" "$OWN")" "$before"
 	check "v1: the root group has no leaf weight" test ! -e "$CG/blkio.leaf_weight"
 }
 
@@ -167,7 +167,7 @@ v1() {
 	for value in "default 50" 50; do refused EINVAL "$OWN" "$value"; done
 	leaf
 	by_bfq "$CG/g/blkio.bfq.weight" "$CG/g/blkio.bfq.weight_device" ""
-	# the root group has the files too
+	# the root group has the files of weights, too
 	taken "$CG/blkio.weight" 300 300
 	taken "$CG/blkio.weight" 500 500
 	taken "$CG/blkio.weight_device" "$DISK 70" "$DISK 70"
@@ -175,7 +175,7 @@ v1() {
 	umount_cgroup
 }
 
-# io_stat PATTERN: what follows mainline's keys in the line of DEV
+# io_stat PATTERN: the line of DEV in io.stat ends with PATTERN after mainline's keys
 io_stat() { cat "$CG/s/io.stat"; grep -Eqx "$(devno "$DEV") .* dios=0$1" "$CG/s/io.stat"; }
 weighs() { io_stat " weight=$1 share_ppm=[0-9]+ got_ppm=[0-9]+ inflight=0 share_waits=0 share_wait_usec=0"; }
 
@@ -184,21 +184,21 @@ io_stats() {
 	group s
 	DEV=/dev/nb0
 	read_some s
-	check "v2: io.stat has no further keys without weights" io_stat ""
+	check "v2: io.stat has no keys of ioband without weights" io_stat ""
 	weight s 300
 	null_dev nb3
-	# it learns of weights soon after it is used
+	# the disk is made ready for weights soon after it is used
 	for ((i = 0; i < 50; i++)); do
 		read_some s
 		! weighs 300 >"$TMP/seen" || break
 	done
 	check "v2: io.stat has the group's weight" weighs 300
 	weight s 70 "$DEV"
-	check "v2: io.stat has that on the device if there is one" weighs 70
+	check "v2: io.stat has the weight for the device if one is set" weighs 70
 	weight s 200
-	check "v2: io.stat has it still when the group's changes" weighs 70
+	check "v2: io.stat has the weight for the device after the group's weight changes" weighs 70
 	weight s default "$DEV"
-	check "v2: io.stat has the group's again" weighs 200
+	check "v2: io.stat has the group's weight after the weight for the device is removed" weighs 200
 	weight s 100
 	null_off nb3
 }
@@ -217,7 +217,7 @@ v2() {
 	put "$OWN" "$DISK 77"
 	by_bfq "$CG/g/io.bfq.weight" "$CG/g/io.bfq.weight" "default "
 	put "$WEIGHT" 10000
-	check "v2: BFQ's weights end at 1000" equal "$(head -n 1 "$CG/g/io.bfq.weight")" "default 1000"
+	check "v2: io.bfq.weight shows weights above 1000 as 1000" equal "$(head -n 1 "$CG/g/io.bfq.weight")" "default 1000"
 }
 
 plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30 + 21))

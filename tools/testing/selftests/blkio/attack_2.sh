@@ -3,6 +3,6 @@
 # configs: uml-vt
 # timeout: 300
 # environment: ATTACK_WITHOUT
-# Attacks by seed: those of cgroup v2 among seeds 71-140; see attack.sh.
+# Attacks on limits, generated from seeds: those of cgroup v2 among seeds 71-140; see attack.sh.
 ATTACK_SEED=71-140 ATTACK_ONLY=v2
 . "$(dirname "$0")/attack.sh"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034 # variables are for disk_check.sh
-# Sourced by disk_check.sh after blkio_lib.sh: the hierarchy of the running machine, whether DISK may be used, what it is.
+# Sourced by disk_check.sh after blkio_lib.sh: the cgroup hierarchy of the running machine, whether DISK may be used,
+# and a description of it.
 
-# refuse CAUSE NEXT_STEP
+# refuse CAUSE NEXT_STEP: ends the test with an error
 refuse() {
 	printf 'error: %s\n next: %s\n' "$1" "$2" >&2
 	exit 1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by tool_explain*.sh after blkio_lib.sh: tools/cgroup/ioband_explain.py, and what it says.
+# Sourced by tool_explain*.sh after blkio_lib.sh: runs tools/cgroup/ioband_explain.py and looks at its answers.
 EXPLAIN=$HERE/../../../cgroup/ioband_explain.py
-[ -e "$EXPLAIN" ] || skip_all "tools/cgroup is not there"
+[ -e "$EXPLAIN" ] || skip_all "tools/cgroup is not installed"
 
-# explain OPTION...: its answer as JSON in $TMP/json, as text in $TMP/text if the first option is "text"
+# explain OPTION...: puts the answer as JSON into $TMP/json; as text into $TMP/text if the first option is "text"
 explain() {
 	if [ "$1" = text ]; then
 		shift
@@ -37,9 +37,9 @@ for line in sys.stdin:
 '
 }
 
-# says EXPRESSION: of the last answer d; on("GROUP", "DISK") is what it says of a group on a disk, said(TEXT) is true if a
-# sentence has TEXT; number is that of DEV, below0 the first disk of what was
-# asked about
+# says EXPRESSION: is a Python expression about the last answer, d, true? In it on("GROUP", "DISK") is the answer
+# about a group on a disk, said(TEXT) is true if a sentence has TEXT, number is the number of DEV, and below0 the first
+# disk of the first target
 says() {
 	local line
 	printf '%s\t%s\t%s\n' "$TMP/json" "$(devno "$DEV")" "${1//[$'\n\t']/ }" >&"${JUDGE[1]}"
@@ -53,7 +53,7 @@ says() {
 	return 1
 }
 
-# typed NUMBER: does what line NUMBER of the last answer says is to be typed; prints it
+# typed NUMBER: runs command NUMBER of the last answer, which has to succeed
 typed() {
 	local line
 	line=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["type"][int(sys.argv[2]) - 1])' "$TMP/json" "$1")
@@ -61,7 +61,7 @@ typed() {
 	eval "$line"
 }
 
-# refused_with STATUS TEXT OPTION...: it ends with STATUS, and its complaint, not a traceback, has TEXT
+# refused_with STATUS TEXT OPTION...: the tool ends with STATUS and an error that has TEXT, and without a traceback
 refused_with() {
 	local status=0 wanted=$1 text=$2
 	shift 2

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034 # variables are for the tests
-# Sourced by the tests beside it: TAP, cgroups, loads and arithmetic on what
-# they print. Devices are in blkio_dev.sh, the trace is in blkio_trace.sh.
+# Sourced by the tests beside it: TAP, cgroups, loads, and arithmetic on the output of loads. Devices
+# are in blkio_dev.sh, the trace is in blkio_trace.sh.
 #
-# A test is a script that says `plan N`, makes what it needs and says `ok` or
-# `check` N times; everything it made goes away with it. Times and rates are
-# asserted where the header line "# configs:" says uml-vt: in virtual time, in
-# which CPU work takes none and two runs are the same to the last digit.
+# A test is a script that calls `plan N`, makes what it needs, and calls `ok` or `check` N times. All
+# that it made is removed at its end. Times and rates are asserted where the header line "# configs:"
+# has uml-vt: in virtual time CPU work takes no time, and two runs give the same numbers to the last
+# digit.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -32,19 +32,19 @@ undo=()			# commands, the last first
 plan() { tap_plan=$1; echo "TAP version 13"; echo "1..$1"; }
 note() { printf '# %s\n' "$*"; }
 bail() { echo "Bail out! $*"; exit 1; }
-# skip_all REASON: before the plan; later it is a failure
+# skip_all REASON: skips the test; only before the plan, later it is a failure
 skip_all() {
 	[ "$tap_plan" = 0 ] || bail "$*"
 	echo "1..0 # SKIP $*"
 	exit 4
 }
 
-# tap ok|'not ok' DESCRIPTION
+# tap ok|'not ok' DESCRIPTION: prints a TAP line
 tap() { tap_nr=$((tap_nr + 1)); echo "$1 $tap_nr - $2"; }
 skip() { tap ok "$1 # SKIP $2"; }
 
-# A test for no other kernel than user-mode Linux in virtual time measures what real time would blur.
-# blkio_selftests=real-time on the kernel's command line is for a test of this.
+# exact_times: a test that is for no other kernel than user-mode Linux in virtual time measures what real time would
+# blur. With blkio_selftests=real-time on its command line, the kernel counts as one in real time.
 exact_times() {
 	case " $(sed -n 's/^# configs: //p' "$0") " in *" uml-debug "*|*" qemu "*|*" uml-base "*|"  ") return ;; esac
 	grep -q 'time-travel' /proc/cmdline && ! grep -q 'blkio_selftests=real-time' /proc/cmdline ||
@@ -52,7 +52,7 @@ exact_times() {
 }
 exact_times
 
-# check DESCRIPTION COMMAND...: passes if COMMAND does; shows what it prints
+# check DESCRIPTION COMMAND...: a point that passes if COMMAND succeeds; shows the output of COMMAND
 check() {
 	local desc=$1 result=ok line n=0
 	shift
@@ -64,47 +64,47 @@ check() {
 	tap "$result" "${HIERARCHY:+$HIERARCHY, }$desc"
 }
 
-# slurp VARIABLE FILE: all of it but the last newline; no process, as it is often
+# slurp VARIABLE FILE: reads all of FILE but the last newline; without a process, as it is often called
 slurp() {
 	local text=
 	IFS= read -r -d '' text <"$2" || true
 	printf -v "$1" '%s' "${text%$'\n'}"
 }
 
-# Predicates for check; integers only.
+# Predicates for check; all numbers are integers.
 in_range() { echo "got $1, want $2 .. $3"; (($1 >= $2 && $1 <= $3)); }
 equal() { echo "got '$1', want '$2'"; [ "$1" = "$2" ]; }
-# within VALUE IDEAL PPM: millionths of the ideal
+# within VALUE IDEAL PPM: VALUE differs from IDEAL by at most PPM millionths of it
 within() { in_range "$1" $(($2 - $2 * $3 / 1000000)) $(($2 + $2 * $3 / 1000000)); }
 
-# val NAME KEY: a number from the JSON line of load NAME
+# val NAME KEY: the number KEY in the JSON line of load NAME
 val() { sed -n "s/.*\"$2\": \([-0-9]*\).*/\1/p" "$TMP/$1.json"; }
 
-# mount_cgroup v1|v2|memcg [CONTROLLERS]: CG becomes its root; on v1 for blkio or more; memcg is v2 with the memory
-# controller
+# mount_cgroup v1|v2|memcg [CONTROLLERS]: mounts a hierarchy and sets CG to its root; v1 has CONTROLLERS (blkio), memcg
+# is v2 with the memory controller
 mount_cgroup() {
 	local i
 	CGV=${1/memcg/v2}
 	CG=$TMP/cgroup-$CGV
 	mkdir -p "$CG"
 	if [ "$1" = v1 ]; then
-		# it is free when the last group of the other hierarchy has gone
+		# the controller becomes free when the last group of the other hierarchy has been freed
 		for ((i = 0; i < 600; i++)); do
 			! mount -t cgroup -o "${2:-blkio}" none "$CG" 2>/dev/null || break
-			# caches hold on to groups as well
+			# cached pages keep groups from being freed
 			((i % 10)) || echo 3 >/proc/sys/vm/drop_caches
 			sleep 0.1
 		done
 		mountpoint -q "$CG" || skip_all "the blkio controller is not free for cgroup v1"
 	else
-		mount -t cgroup2 none "$CG" 2>/dev/null || skip_all "no cgroup v2"
-		# it comes back from v1 when the last of that hierarchy has gone
+		mount -t cgroup2 none "$CG" 2>/dev/null || skip_all "the kernel has no cgroup v2"
+		# the controller comes back from v1 when the last group of that hierarchy has been freed
 		for ((i = 0; i < 300; i++)); do
 			! grep -qw io "$CG/cgroup.controllers" || break
 			sleep 0.1
 		done
-		echo +io >"$CG/cgroup.subtree_control" || skip_all "no io controller on v2"
-		[ "$1" != memcg ] || echo +memory >"$CG/cgroup.subtree_control" || skip_all "no memory controller"
+		echo +io >"$CG/cgroup.subtree_control" || skip_all "cgroup v2 has no io controller"
+		[ "$1" != memcg ] || echo +memory >"$CG/cgroup.subtree_control" || skip_all "cgroup v2 has no memory controller"
 	fi
 }
 
@@ -115,8 +115,8 @@ umount_cgroup() {
 		[ ! -d "${groups[i]}" ] || rmdir "${groups[i]}" || return 1
 	done
 	groups=()
-	# with a removed group still on its way out, v1 would keep the controller; a worker of a loop device holds its
-	# group for a minute
+	# while a removed group is not freed yet, v1 keeps the controller; a worker of a loop device holds a reference on
+	# its group for a minute
 	for ((i = 0; i < 900; i++)); do
 		if [ "$CGV" != v1 ] || [ "$(awk '$1 == "blkio" { print $3 }' /proc/cgroups)" = 1 ]; then break; fi
 		sleep 0.1
@@ -125,8 +125,8 @@ umount_cgroup() {
 	CG=
 }
 
-# on_each FUNCTION HIERARCHY...: the function once on each, as in mount_cgroup; its points begin with the hierarchy's
-# name. Without a memory controller as many are skipped as the function had on the one before.
+# on_each FUNCTION HIERARCHY...: runs the function on each hierarchy, see mount_cgroup; its points begin with the name
+# of the hierarchy. Without a memory controller as many points are skipped as the function had on the hierarchy before.
 on_each() {
 	local run=$1 before points=0
 	shift
@@ -156,21 +156,21 @@ group() {
 	done
 }
 
-# v1_file KEY: the file of the limit that is KEY in io.max
+# v1_file KEY: the file on v1 of the limit that is KEY in io.max
 v1_file() {
 	local rw=write
 	[ "${1#r}" = "$1" ] || rw="read"
 	echo "blkio.throttle.${rw}_${1#?}_device"
 }
 
-# cap GROUP DEVICE KEY=VALUE...: KEY as in io.max, VALUE may be max, on v1 too.
-# GROUP is / for the root group.
+# cap GROUP DEVICE KEY=VALUE...: sets limits; KEY is as in io.max, VALUE may be max on v1, too. GROUP is / for the root
+# group.
 cap() { set_limits "$1" "$(devno "$2")" "${@:3}"; }
 
-# cap_all GROUP KEY=VALUE...: limits for all devices
+# cap_all GROUP KEY=VALUE...: sets limits for all devices
 cap_all() { set_limits "$1" default "${@:2}"; }
 
-# set_limits GROUP NUMBER KEY=VALUE...
+# set_limits GROUP NUMBER KEY=VALUE...: sets limits for the device with that number, or "default"
 set_limits() {
 	local dir=$CG/$1 dev=$2 key value
 	shift 2
@@ -184,14 +184,14 @@ set_limits() {
 	done
 }
 
-# weight GROUP VALUE [DEVICE]: for this device if it is given
+# weight GROUP VALUE [DEVICE]: sets a weight, for DEVICE if it is given
 weight() {
 	local dir=$CG/$1 file=io.weight
 	[ "$CGV" = v2 ] || file=blkio.weight${3:+_device}
 	echo "${3:+$(devno "$3") }$2" >"$dir/$file"
 }
 
-# device KEY=VALUE...: weights= and depth= of DEV
+# device KEY=VALUE...: sets weights= and depth= of DEV
 device() {
 	local file=io.ioband
 	[ "$CGV" = v2 ] || file=blkio.ioband
@@ -203,7 +203,7 @@ start_soon() {
 	START=$(awk '{ printf "%d", ($1 + 0.1) * 1000 + 0.5 }' /proc/uptime)000000
 }
 
-# load GROUP NAME OPTION...: runs blkio_load in GROUP behind our back
+# load GROUP NAME OPTION...: runs blkio_load in GROUP in the background
 load() {
 	local dir=$CG/$1 name=$2
 	shift 2
@@ -215,7 +215,7 @@ load() {
 	loads+=($!)
 }
 
-# counted GROUP [OP]: bytes that it has written to the disk, or read from it
+# counted GROUP [OP]: the bytes that the group has written to the disk, or read from it
 counted() {
 	local key=wbytes
 	if [ "$CGV" = v2 ]; then
@@ -227,14 +227,14 @@ counted() {
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# wbytes GROUP: bytes it has written to DEV, v2
+# wbytes GROUP: the bytes that the group has written to DEV, v2
 wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
-# rbytes GROUP: bytes it has read from DEV, v2
+# rbytes GROUP: the bytes that the group has read from DEV, v2
 rbytes() { sed -n "s/^$(devno "$DEV") .*rbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
-# debt_usec GROUP: how long until it has repaid what it owes to DEV, v2
+# debt_usec GROUP: the time until the group's debt on DEV is repaid, v2
 debt_usec() { sed -n "s/^$(devno "$DEV") .*debt_usec=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
 
-# in_group GROUP COMMAND...
+# in_group GROUP COMMAND...: runs the command in the group
 in_group() {
 	(
 		trap - EXIT
@@ -244,7 +244,7 @@ in_group() {
 	)
 }
 
-# wait_loads: an I/O error or any other trouble of a load fails the test
+# wait_loads: waits for all loads; an error of a load fails the test
 wait_loads() {
 	local pid rc=0
 	for pid in "${loads[@]}"; do
@@ -263,7 +263,7 @@ end_loads() {
 	loads=()
 }
 
-# until_ns NS: sleeps until that CLOCK_MONOTONIC time
+# until_ns NS: sleeps until that time of CLOCK_MONOTONIC
 until_ns() {
 	python3 -c 'import sys, time
 left = int(sys.argv[1]) / 1e9 - time.monotonic()
@@ -291,5 +291,5 @@ cleanup() {
 }
 trap cleanup EXIT
 
-[ "$(id -u)" = 0 ] || skip_all "needs root"
+[ "$(id -u)" = 0 ] || skip_all "the test needs root"
 command -v blkio_load >/dev/null || bail "blkio_load is not built: make -C $HERE"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034,SC2154 # variables are for and of the tests
-# Sourced after blkio_lib.sh by tests of memory that is short: those who need memory
-# beside a group that writes, and how much of it that group has.
+# Sourced after blkio_lib.sh by tests in which memory is short: tasks that need memory beside a group
+# that writes, and how many dirty pages that group has.
 
 PART=$((128 * MiB))	# of the disk, or a file, for each
 WHO="free root"		# who is beside it
 MNT=$TMP/mnt
 
-# small_ext4 NODE: ext4 of which the metadata alone is kept, in memory: what is in files
-# goes to NODE, which forgets it. Sets DEV; makes a file for each of slow, free and root.
+# small_ext4 NODE: an ext4 of which only the metadata is kept, in memory; the data of files goes to NODE, which
+# forgets it. Sets DEV; makes a file for each of slow, free and root.
 small_ext4() {
 	local who data=$1
 	null_dev meta size=64 memory_backed=1
@@ -19,14 +19,14 @@ small_ext4() {
 	mkdir "$MNT"
 	mount "$DEV" "$MNT"
 	undo+=("umount $MNT")
-	# whole, so that no extent needs a block of metadata among the data
+	# the files are allocated in one piece, so that no extent needs a block of metadata between the data
 	for who in slow $WHO; do
 		dd if=/dev/zero "of=$MNT/$who" bs=1M count=$((PART / MiB)) oflag=direct status=none
 	done
 }
 
-# sample GROUP FILE: leaves the most there was: pages of GROUP that are dirty or being
-# written, and such pages of all
+# sample GROUP FILE: keeps in FILE the most pages, of GROUP and of all groups, that were dirty or being written at a
+# time
 sample() {
 	local cg line own all most_own=0 most_all=0
 	cg=$(stat -c %i "$CG/$1")
@@ -48,7 +48,7 @@ sample() {
 	done
 }
 
-# sampler GROUP: until sampled sets own and all
+# sampler GROUP: samples in the background until sampled, which sets own and all
 sampler() {
 	echo "0 0" >"$TMP/most"
 	[ -p "$TMP/tick" ] || mkfifo "$TMP/tick"
@@ -65,7 +65,7 @@ sampled() {
 
 vmstat() { awk -v "key=^$1" '$1 ~ key { n += $2 } END { print n + 0 }' /proc/vmstat; }
 
-# place WHO BYTE: options of a load, from that byte on of its file or part of the disk
+# place WHO BYTE: the options of a load that starts at this byte of its file, or of its part of the disk
 place() {
 	local part=0
 	if mountpoint -q "$MNT"; then
@@ -76,7 +76,7 @@ place() {
 	fi
 }
 
-# those_beside NAME SECONDS THINK_TIME: allocate, read and write, until wait_loads
+# those_beside NAME SECONDS THINK_TIME: loads that allocate, read and write, until wait_loads
 those_beside() {
 	local who dir half=$((PART / 2))
 	for who in $WHO; do
@@ -90,7 +90,7 @@ those_beside() {
 	done
 }
 
-# worst NAME WHAT KEY: of all beside
+# worst NAME WHAT KEY: the worst value of all loads beside
 worst() {
 	local who n most=0
 	for who in $WHO; do
@@ -100,7 +100,7 @@ worst() {
 	echo "$most"
 }
 
-# show NAME: what those beside saw
+# show NAME: prints the results of the loads beside
 show() {
 	local what
 	for what in alloc read write; do

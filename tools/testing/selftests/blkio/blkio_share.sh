@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the tests of weights: loads side by side, what each got of all, and
-# what it should have got.
+# Sourced by the tests of weights: loads that run at the same time, the share of each, and the share
+# that each should have.
 #
-# Loads run for T seconds, which are seen as 8 parts; the first SKIP of them are
-# left out, for there the depth of the device is being found.
+# Loads run for T seconds, which are divided into 8 parts. The first SKIP parts do not count, because
+# the queue depth of the device is measured in them.
 T=8
 SKIP=2
 DEPTHS=(8 8 8)
 NAMES=(a b c)
-# each of NAMES has its own, or all have DEV
+# each of NAMES has a device of its own, or all have DEV
 DEVS=()
 FAST=990
 DFL=100
 
-# know NODE: the first I/O under weights gets a disk ready for them
+# know NODE: the first I/O with weights makes a disk ready for them
 know() {
 	local i
 	for i in 1 2; do
@@ -23,7 +23,7 @@ know() {
 	done
 }
 
-# weights VALUE...: of the groups in NAMES
+# weights VALUE...: sets the weights of the groups in NAMES
 weights() {
 	local i=0 value
 	for value; do weight "${NAMES[i++]}" "$value"; done
@@ -40,21 +40,21 @@ run() {
 	wait_loads
 }
 
-# counted NAME: its I/Os in the parts that count
+# counted NAME: the I/Os of a load in the parts that count
 counted() {
 	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/${1##*/}.json" |
 		awk -v "skip=$SKIP" 'NR > skip && NR <= 8 { n += $1 } END { print n + 0 }'
 }
 
-# total: of all loads
+# total: the I/Os of all loads
 total() {
 	local name sum=0
 	for name in "${NAMES[@]}"; do sum=$((sum + $(counted "$name"))); done
 	echo $sum
 }
 
-# ideal SLOTS WEIGHT...: parts in ppm by weight, where no load can have more I/Os
-# in the device than its depth, of SLOTS (0: any), and what it leaves is for the others
+# ideal SLOTS WEIGHT...: shares in ppm by weight. No load can have more I/Os in flight than its depth, of SLOTS in the
+# device (0: any number); what a load cannot use goes to the others.
 ideal() {
 	awk -v "slots=$1" -v "weights=${*:2}" -v "depths=${DEPTHS[*]}" 'BEGIN {
 		n = split(weights, w, " "); split(depths, d, " "); left = 1
@@ -75,7 +75,7 @@ ideal() {
 	}'
 }
 
-# shared TOLERANCE SLOTS WEIGHT...: each load got its part within TOLERANCE ppm
+# shared TOLERANCE SLOTS WEIGHT...: the share of each load is ideal, to within TOLERANCE ppm
 shared() {
 	local tolerance=$1 all i=0 want rc=0 got
 	all=$(total)
@@ -89,17 +89,17 @@ shared() {
 	return $rc
 }
 
-# as_fast PERMILLE BEFORE: the loads together, against BEFORE
+# as_fast PERMILLE BEFORE: the loads together do at least PERMILLE of BEFORE
 as_fast() {
 	echo "$(total) I/Os, $2 without control"
 	(($(total) * 1000 >= $2 * $1))
 }
 
-# depth_found NODE: what its finder settled on
+# depth_found NODE: the queue depth that ioband has measured
 depth_found() { sed -n 's/depth=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${1##*/}/ioband/share"; }
 
-# compare TEXT TOLERANCE SLOTS "WEIGHT..." OPTION...: two points, shares and the rate of all
-# against that without weights; DFL is the weight that is none
+# compare TEXT TOLERANCE SLOTS "WEIGHT..." OPTION...: two points, about the shares, and about the rate of all loads
+# against that without weights; DFL is the default weight
 compare() {
 	local text=$1 tolerance=$2 slots=$3 list=$4 before
 	shift 4
@@ -111,11 +111,11 @@ compare() {
 	know "$DEV"
 	run "$@"
 	# shellcheck disable=SC2086 # words
-	check "$text: shares" shared "$tolerance" "$slots" $list
-	check "$text: nothing lost" as_fast "$FAST" "$before"
+	check "$text: groups get the device by weight" shared "$tolerance" "$slots" $list
+	check "$text: all groups together do as much as without weights" as_fast "$FAST" "$before"
 }
 
-# bins NAME FROM TO LEAST MOST: the I/Os of a load in each 10 ms
+# bins NAME FROM TO LEAST MOST: a load does LEAST to MOST I/Os in each 10 ms
 bins() {
 	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
 		awk -v "from=$2" -v "to=$3" -v "least=$4" -v "most=$5" 'NR > from && NR <= to {

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by blkio_lib.sh: the ioband tracepoints, in a trace instance of our own.
+# Sourced by blkio_lib.sh: the ioband tracepoints, in a trace instance of its own.
 TRACEFS=/sys/kernel/tracing
 TRACE=			# the instance, once trace_start has made it
 
 has_trace() { [ -d $TRACEFS/events/ioband ]; }
 
-# trace_start [EVENT...]: begins to record (all four events by default)
+# trace_start [EVENT...]: begins to record EVENTs, all four events by default
 trace_start() {
 	local event
 	mountpoint -q $TRACEFS || mount -t tracefs none $TRACEFS
@@ -24,7 +24,7 @@ trace_start() {
 	echo 1 >"$TRACE/tracing_on"
 }
 
-# trace_stop FILE: what was recorded; not one event may be missing
+# trace_stop FILE: writes what was recorded to FILE; no event may have been lost
 trace_stop() {
 	echo 0 >"$TRACE/tracing_on"
 	grep ' ioband_' "$TRACE/trace" >"$1" || true
@@ -40,5 +40,5 @@ trace_end() {
 	}
 }
 
-# cgid GROUP: what the trace calls it
+# cgid GROUP: the number of the group in the trace
 cgid() { stat -c %i "$CG/$1"; }

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154 # blkio_lib.sh has the units
-# Sourced by tests of buffered writes, in which groups g1, g2 and g3 write to the disk
-# DEV, or to a file system that is mounted at MNT.
+# Sourced by tests of buffered writes, in which groups g1, g2 and g3 write to the disk DEV, or to a
+# file system that is mounted at MNT.
 MNT=$TMP/mnt
 before=() before_read=()
 mkdir "$MNT"
 
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# writes_of GROUP: writes to the disk that it has been charged for
+# writes_of GROUP: the number of writes to the disk that the group has been charged for
 writes_of() {
 	if [ "$CGV" = v2 ]; then
 		sed -n "s/^$(devno "$DEV") .*\bwios=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"
@@ -17,7 +17,7 @@ writes_of() {
 	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/$1/blkio.throttle.io_serviced"
 }
 
-# note_all: remembers what all have moved; moved N [OP]: bytes of gN since then
+# note_all: notes the counters of all groups; moved N [OP]: bytes of gN since then
 note_all() {
 	local i
 	for i in 1 2 3; do
@@ -31,20 +31,20 @@ moved() {
 	echo $(($(counted "g$1" "${2:-Write}") - from))
 }
 
-# seen NAME BYTES SEC [FROM]: of a load of that size and time, but for the first seconds (2)
+# seen NAME BYTES SEC [FROM]: the rate of a load of that size and time, without the first FROM (2) seconds
 seen() {
 	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
 		awk -v "size=$2" -v "sec=$3" -v "from=${4:-2}" \
 			'NR > from && NR <= sec { n += $1 } END { printf "%d", n * size }'
 }
 
-# pages_of KEY: pages that are dirty or writing, of all owners; pages: both
+# pages_of KEY: the pages that are dirty or writing, of all dirtiers; pages: both
 pages_of() {
 	sed "s/.*\b$1=\([-0-9]*\).*/\1/" /sys/kernel/debug/dirty_owner | awk '{ n += $1 } END { print n + 0 }'
 }
 pages() { echo $(($(pages_of dirty) + $(pages_of writing))); }
 
-# caps DEVICE: 1, 2 and 3 MiB/s
+# caps DEVICE: sets limits of 1, 2 and 3 MiB/s
 caps() { local i; for i in 1 2 3; do cap "g$i" "$1" wbps=$((i * MiB)); done; }
 
 is_held() { grep -q 'write: held=[1-9]' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
@@ -59,7 +59,7 @@ held() {
 	return 1
 }
 
-# quick_sync: root's, while somebody waits for a limit
+# quick_sync: sync by root while a task waits for a limit; succeeds if it is quick
 quick_sync() {
 	local begin
 	begin=$(now_ms)
@@ -72,7 +72,7 @@ none_left() {
 	cat /sys/kernel/debug/dirty_owner && ! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner
 }
 
-# make_fs FS DEVICE MKFS_ARGUMENT...: mounted with OPTIONS
+# make_fs FS DEVICE MKFS_ARGUMENT...: makes a file system and mounts it with OPTIONS
 make_fs() {
 	local fs=$1 dev=$2
 	shift 2
@@ -81,8 +81,8 @@ make_fs() {
 	undo+=("! mountpoint -q $MNT || umount $MNT")
 }
 
-# rate TEXT GROUP SIZE: write() sees the group's cap; where the caps are below what is
-# written to (BELOW), it is ahead by no more than a window and a chunk
+# rate TEXT GROUP SIZE: write() proceeds at the group's limit; where the limits are below the device that is written to
+# (BELOW), it is ahead by no more than a window and a chunk
 rate() {
 	if [ -z "${BELOW:-}" ]; then
 		check "$1" within "$(seen "$2" "$3" "$SEC")" $(($2 * MiB * (SEC - 2))) 10000
@@ -91,7 +91,8 @@ rate() {
 	fi
 }
 
-# rates TEXT SIZE [PPM]: under caps(), each to a file of its own for SEC; its bytes exact to PPM; 8 points
+# rates TEXT SIZE [PPM]: with caps(), each group writes to a file of its own for SEC seconds; its bytes are exact to
+# PPM; 8 points
 rates() {
 	local i
 	for i in 1 2 3; do : >"$MNT/$i"; done
@@ -102,19 +103,20 @@ rates() {
 		load "g$i" "$i" -f "$MNT/$i" -b -o w -s "$2" -t "$SEC" -L 200M ${MOST:+-n $MOST}
 	done
 	sleep 5
-	check "$1: root's sync is quick" quick_sync
+	check "$1: root's sync is quick while groups are throttled" quick_sync
 	wait_loads
 	for i in 1 2 3; do
 		rate "$1, $i MiB/s: write()" "$i" "$2"
 	done
 	sync
 	for i in 1 2 3; do
-		check "$1: group $i pays for its file" within "$(moved "$i")" "$(stat -c %s "$MNT/$i")" "${3:-0}"
+		check "$1: group $i is charged for its file" within "$(moved "$i")" "$(stat -c %s "$MNT/$i")" "${3:-0}"
 	done
-	check "$1: nothing stays counted" none_left
+	check "$1: no page stays counted" none_left
 }
 
-# failing FILE SECONDS: an append of 2 MiB from nowhere, which fails when it has been paid; then all of that at once
+# failing FILE SECONDS: appends 2 MiB from an invalid address again and again, which fails after it has been paid; then
+# appends all that was saved up by that
 failing() {
 	python3 - "$1" "$2" <<'EOF'
 import ctypes, os, sys, time
@@ -124,7 +126,7 @@ append = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 ctypes.CDLL(None).write(append, ctypes.c_void_p(4096), ctypes.c_size_t(2 << 20))
 at = 0
 while time.monotonic() < end:
-    # its account ends when it has had no page for a while
+    # the account of a group ends when it has had no page for a while
     os.pwrite(fd, bytes(1), at << 12)
     at += 1
     time.sleep(.2)
@@ -134,7 +136,7 @@ os.fdatasync(fd)
 EOF
 }
 
-# most SECONDS: bytes of pages that are dirty or being written at any time, of all owners
+# most SECONDS: the most bytes of pages that are dirty or being written at a time, of all dirtiers
 most() {
 	local i n max=0
 	for ((i = 0; i < $1 * 10; i++)); do
@@ -145,7 +147,7 @@ most() {
 	echo $((max * 4096))
 }
 
-# dirty_limit BYTES: of the system; writeback begins at half of it
+# dirty_limit BYTES: sets the system's limit of dirty pages; writeback begins at half of it
 dirty_limit() {
 	local key
 	for key in dirty_bytes dirty_background_bytes dirty_ratio dirty_background_ratio; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The burst B = max(5 ms of R, 64 KiB or one I/O): what an idle group has in
-# hand, and no more than that however long it was idle.
+# The burst B = max(5 ms of R, 64 KiB or one I/O): an idle group has B in hand and never more, however
+# long it was idle.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
@@ -19,9 +19,9 @@ lone() {
 	check "$desc does not wait" in_range "$(val r max_ns)" $DEVICE_NS $((DEVICE_NS + CLOCK_NS))
 }
 
-# at_once CAP: deep 4 KiB I/O after a long idle time. By the time T (2 ms) B plus
-# what was earned since has left, in whole I/Os; CPUs may have 0.5 ms of the rate in
-# reserve, which is taken out of B.
+# at_once CAP: 4 KiB I/Os at a high depth after a long idle time. By the time T (2 ms) B plus what was
+# earned since has been dispatched, in whole I/Os; CPUs may have 0.5 ms of the rate in reserve, which is
+# taken out of B.
 at_once() {
 	local rate=${1#*=} unit=4096 burst ms=2 now in_hand
 	case $1 in *bps*) burst=65536 ;; *) burst=1 unit=1 ;; esac
@@ -34,7 +34,7 @@ at_once() {
 	wait_loads
 	cap g "$DEV" rbps=max riops=max
 	now=$(awk -v "t=$(val r start_ns)" -v "d=${ms}000000" '$2 <= t + d' "$TMP/log" | wc -l)
-	check "$1: B and no more leaves at once" in_range "$now" \
+	check "$1: after an idle time B and no more is dispatched at once" in_range "$now" \
 		$(((in_hand - rate * 500) / unit / 1000000)) $((in_hand / unit / 1000000))
 }
 
@@ -42,7 +42,7 @@ plan 15
 null_dev nb0 hw_queue_depth=1024
 mount_cgroup v2
 group g
-# 64 KiB are earned again in 16 s, 62.5 ms, 1 s
+# 64 KiB are earned again in 16 s, 62.5 ms and 1 s at these limits
 lone "64 KiB at 4 KiB/s" 64k 16.001 rbps=4096
 lone "64 KiB at 1 MiB/s" 64k 0.063 rbps=$MiB
 lone "4 KiB at 4 KiB/s" 4k 1.001 rbps=4096
@@ -50,7 +50,7 @@ lone "an I/O at 1 IOPS" 64k 1.001 riops=1
 lone "64 KiB at 1 GB/s" 64k 0.001 rbps=1000000000
 lone "an I/O under both" 64k 1.001 rbps=65536 riops=1
 
-# big SIZE RATE IDEAL_NS: the cost less B has to be earned
+# big SIZE RATE IDEAL_NS: an I/O larger than B waits until its cost less B has been earned
 big() {
 	cap g "$DEV" rbps="$2"
 	sleep 100
@@ -58,11 +58,11 @@ big() {
 	load g r -f "$DEV" -s "$1" -n 1
 	wait_loads
 	cap g "$DEV" rbps=max
-	check "$1 at $2 B/s takes its cost less B" within "$(val r max_ns)" $(($3 + DEVICE_NS)) 200
+	check "$1 at $2 B/s: a lone I/O takes its cost less B" within "$(val r max_ns)" $(($3 + DEVICE_NS)) 200
 }
 big 1M $MiB 937500000
 big 128k 65536 1000000000
-# a rate with reserves: 0.5 ms of B are theirs
+# at this limit CPUs have reserves, which are 0.5 ms of B
 big 4M 100000000 37443040
 
 at_once rbps=$MiB
@@ -71,8 +71,8 @@ at_once rbps=100000000
 at_once riops=2000
 at_once riops=10
 
-# What CPUs have in reserve at a limit is there for whoever needs it. It is 50 of the 500 kB
-# of B here, and has just been bought when an I/O comes from so far below that it takes the lock.
+# Units that CPUs have in reserve at a limit can be used by any I/O. Here they are 50 of the 500 kB of B, and
+# have just been bought when an I/O arrives in a group so far below that it takes the lock.
 throttled() { grep -c "throttled=" "$CG/$1/io.stat" || true; }
 group g/own g/1 g/1/2 g/1/2/3 g/1/2/3/4 g/1/2/3/4/5 g/1/2/3/4/5/6 g/1/2/3/4/5/6/7 g/1/2/3/4/5/6/7/8
 below=g
@@ -81,7 +81,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	cap $below "$DEV" rbps=10000000000
 done
 cap g "$DEV" rbps=100000000
-# each knows its limits
+# each group has looked up its limits
 START=0
 load $below r -f "$DEV" -s 4k -n 1
 load g/own r -f "$DEV" -s 4k -n 1
@@ -90,4 +90,4 @@ start_soon
 load g/own r -f "$DEV" -s 60k -n 1
 load $below large -f "$DEV" -s 376k -n 1 -a $((START + 50000))
 wait_loads
-check "what a group above has in reserve counts" equal "$(throttled "$below")" 0
+check "an I/O of a group far below can use what CPUs have in reserve at a limit above" equal "$(throttled "$below")" 0

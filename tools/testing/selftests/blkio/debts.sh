@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A group that makes a small debt again and again, by metadata that is never held, keeps
-# nobody else from the limit and gets no more than the limit.
+# A group that makes small debts again and again, by metadata that is never held, does not keep other
+# groups from a limit that they share, and gets no more than the limit itself.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -9,7 +9,7 @@
 
 SEC=20
 
-# syncing FILE SECONDS: a page is written, and its metadata with it, as often as fsync() lets it
+# syncing FILE SECONDS: writes a page, and its metadata with it, as often as fsync() allows
 syncing() {
 	python3 - "$1" "$2" <<'EOF'
 import os, sys, time
@@ -21,7 +21,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# chmoding FILE SECONDS: metadata alone, as often as fsync() lets it
+# chmoding FILE SECONDS: writes metadata alone, as often as fsync() allows
 chmoding() {
 	python3 - "$1" "$2" <<'EOF'
 import os, sys, time
@@ -34,7 +34,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# shared TEXT GROUP OTHER LEAST RATE: a direct write of OTHER, and again 250 ms after its end,
+# shared TEXT GROUP OTHER LEAST RATE: OTHER does a direct write, and the next one 250 ms after its end,
 # beside syncing in GROUP
 shared() {
 	local at
@@ -46,28 +46,31 @@ shared() {
 	load "$3" honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t $SEC -L 1M
 	wait_loads
 	note "$1: $(val honest ios) direct writes, the longest took $(($(val honest max_ns) / 1000000)) ms"
-	check "$1: whoever asks for little gets it" in_range "$(val honest ios)" $((SEC * $4)) $((SEC * 4 + 1))
-	check "$1: and soon" in_range "$(val honest max_ns)" 0 500000000
-	check "$1: both together are at the limit" in_range $(($(charged) - at)) $(($5 * SEC * 9 / 10)) $(($5 * (SEC + 2)))
+	check "$1: a group that asks for little gets all its writes" \
+		in_range "$(val honest ios)" $((SEC * $4)) $((SEC * 4 + 1))
+	check "$1: each of these writes takes 0.5 s at most" in_range "$(val honest max_ns)" 0 500000000
+	check "$1: both groups together are at the limit" \
+		in_range $(($(charged) - at)) $(($5 * SEC * 9 / 10)) $(($5 * (SEC + 2)))
 }
 
-# turns HOW GROUP OTHER RATE: one direct write of OTHER after the other, beside GROUP that does HOW again and again
+# turns HOW GROUP OTHER RATE: OTHER does one direct write after the other, beside GROUP that does HOW again and again
 turns() {
 	start_soon
 	again_in "$2" "$1" &
 	loads+=($!)
 	load "$3" honest -f "$MNT/honest" -o w -s 4k -t $SEC -L 1M
 	wait_loads
-	check "v2, beside $1: whoever asks for more than its part gets half" within "$(val honest bytes)" $(($4 * SEC / 2)) 150000
+	check "v2, beside $1: a group that asks for more than its part gets half" \
+		within "$(val honest bytes)" $(($4 * SEC / 2)) 150000
 }
 
-# again_in GROUP HOW: from START on
+# again_in GROUP HOW: runs HOW in GROUP, from START on
 again_in() {
 	until_ns "$START"
 	in_group "$1" bash -c "$(declare -f "$2"); $2 '$MNT/syncing' $SEC"
 }
 
-# repaid GROUP OTHER RATE: what GROUP owed and has repaid is forgotten when OTHER comes
+# repaid GROUP OTHER RATE: debts that GROUP has repaid do not count when OTHER begins
 repaid() {
 	START=0
 	again_in "$1" chmoding
@@ -75,10 +78,11 @@ repaid() {
 	load "$1" debtor -f "$MNT/syncing" -o w -s 4k -t 5 -L 1M
 	load "$2" honest -f "$MNT/honest" -o w -s 4k -t 5 -L 1M
 	wait_loads
-	check "v2, a debt that is repaid: even parts afterwards" within "$(val debtor bytes)" $(($3 * 5 / 2)) 40000
+	check "v2, after a debt of one group is repaid: both groups get equal parts" \
+		within "$(val debtor bytes)" $(($3 * 5 / 2)) 40000
 }
 
-# buffering FILE SECONDS: 64 KiB at a time, which the flusher writes
+# buffering FILE SECONDS: writes 64 KiB at a time, which the flusher writes to the disk
 buffering() {
 	python3 - "$1" "$2" <<'EOF'
 import os, sys, time
@@ -91,7 +95,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# below RATE: the limit is on a disk below dm, where dirty pages become debts; direct writes stand in line there
+# below RATE: the limit is on a disk below dm, where dirty pages become debts; direct writes wait in line there
 below() {
 	local bottom
 	mount_cgroup v2
@@ -108,12 +112,12 @@ below() {
 	loads+=($!)
 	load p/a honest -f "$DEV" -o w -s 4k -t $SEC -L 1M
 	wait_loads
-	check "v2, beside buffered writes above the disk: whoever asks for more than its part gets half" \
+	check "v2, beside buffered writes above the disk: a group that asks for more than its part gets half" \
 		within "$(val honest bytes)" $(($1 * SEC / 2)) 150000
 	umount_cgroup
 }
 
-# chmoding_two FILE SECONDS: as chmoding, and then metadata on another disk, which has a limit that does not bite
+# chmoding_two FILE SECONDS: as chmoding, and also metadata on another disk, whose limit is never reached
 chmoding_two() {
 	python3 - "$1" "$2" <<'EOF'
 import os, sys, time
@@ -128,7 +132,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# two RATE: TWO is btrfs on another disk with a limit
+# two RATE: sets TWO to a btrfs on another disk, which has a limit
 two() {
 	export TWO=$TMP/two
 	null_dev two size=400 memory_backed=1
@@ -139,8 +143,8 @@ two() {
 	cap p "$DEV" wbps="$1"
 }
 
-# above RATE HOW [TOP]: the same with metadata of btrfs on a loop device that has the limit TOP, made
-# by HOW, beside direct writes to the rest of the disk
+# above RATE HOW [TOP]: HOW makes metadata of a btrfs on a loop device that has the limit TOP, beside direct writes
+# to the rest of the disk
 above() {
 	local bottom top rest=$((400 * MiB / 512))
 	mount_cgroup v2
@@ -159,14 +163,14 @@ above() {
 	loads+=($!)
 	load p/a honest -f "$DEV" -o w -s 4k -t $SEC -L 1M
 	wait_loads
-	check "v2, beside metadata above the disk, $2${3:+, a limit there}: whoever asks for more than its part gets half" \
+	check "v2, beside metadata above the disk, $2${3:+, a limit there}: a group that asks for much gets half" \
 		within "$(val honest bytes)" $(($1 * SEC / 2)) 150000
 	umount "$MNT"
 	[ "$2" = chmoding ] || umount "$TWO"
 	umount_cgroup
 }
 
-# charged: bytes that the groups of the test wrote
+# charged: the bytes that the groups of the test wrote
 charged() {
 	if [ "$CGV" = v1 ]; then
 		counted g1
@@ -175,7 +179,7 @@ charged() {
 	fi
 }
 
-# nocow: with btrfs, a file whose direct writes are of data alone
+# nocow: on btrfs, makes a file whose direct writes write no metadata
 nocow() {
 	: >"$1"
 	chattr +C "$1"
@@ -202,7 +206,7 @@ beside_siblings() {
 	umount "$MNT"
 }
 
-# syncing_all FILE SECONDS: 64 KiB more, and syncfs(), which writes their metadata as well
+# syncing_all FILE SECONDS: appends 64 KiB and calls syncfs(), which writes their metadata as well, again and again
 syncing_all() {
 	python3 - "$1" "$2" <<'EOF'
 import ctypes, os, sys, time
@@ -216,11 +220,11 @@ while time.monotonic() < end:
 EOF
 }
 
-# ios, owed: I/Os of g1, and those of them that passed as a debt
+# ios, owed: the number of I/Os of g1, and of those that passed as a debt
 ios() { awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' "$CG/g1/blkio.throttle.io_serviced"; }
 owed() { sed -n 's/.*write: .* nr_owed=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
 
-# metadata FS HOW MKFS_ARGUMENT...: what metadata costs is not taken from what write() has paid
+# metadata FS HOW MKFS_ARGUMENT...: metadata is not paid for with what write() has paid
 metadata() {
 	local bytes nr limit=$((256 * KiB))
 	null_dev "$1" size=400 memory_backed=1
@@ -233,15 +237,16 @@ metadata() {
 	in_group g1 bash -c "$(declare -f "$2"); $2 '$MNT/data' $SEC"
 	bytes=$(($(counted g1) - bytes))
 	nr=$(($(ios) - nr))
-	check "$1, $2: write() and its metadata are at the limit" in_range $bytes $((limit * SEC * 19 / 20)) $((limit * (SEC + 1)))
+	check "$1, $2: write() and its metadata together are at the limit" \
+		in_range $bytes $((limit * SEC * 19 / 20)) $((limit * (SEC + 1)))
 	[ "$1" = ext4 ] ||
-		check "$1, $2: what write() has paid is no debt" in_range "$(owed)" 0 $((nr * 3 / 5))
+		check "$1, $2: data that write() has paid for does not pass as a debt" in_range "$(owed)" 0 $((nr * 3 / 5))
 	cap g1 "$DEV" wbps=max
 	umount "$MNT"
 }
 
-# Direct writes of io_uring that make a file of vfat longer go through the page cache.  Nobody
-# asks before, and those who write never go to user space.
+# Direct writes by io_uring that extend a file of vfat go through the page cache. No task asks before it dirties
+# pages there, and the workers that write never return to user space.
 longer() {
 	local nr
 	null_dev vfat size=400 memory_backed=1
@@ -250,19 +255,19 @@ longer() {
 	nr=$(ios)
 	in_group g1 attack_uring direct "$MNT/longer" 0 $((64 * MiB)) 4096 $((64 * MiB)) 5000
 	# 64 KiB of each I/O of a second may be dirty
-	check "vfat, io_uring: what is owed is waited for" in_range $(($(ios) - nr)) 12 $((12 * 6 + 12 * 16))
+	check "vfat, direct writes by io_uring: workers wait for the debt" in_range $(($(ios) - nr)) 12 $((12 * 6 + 12 * 16))
 	cap g1 "$DEV" wiops=max
 	umount "$MNT"
 }
 
-# first_page RATE: the first page that a group dirties by a store costs as much as others
+# first_page RATE: the first page that a group dirties by a store costs as much as any other
 first_page() {
 	local begin
 	mount_cgroup v2
 	group p p/a
 	null_dev first size=400 memory_backed=1
 	cap p/a "$DEV" wbps="$1"
-	# the burst is used up
+	# the burst is used up before
 	in_group p/a dd if=/dev/zero of="$DEV" bs=64k count=1 oflag=direct status=none
 	in_group p/a dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct status=none
 	begin=$(now_ms)
@@ -273,7 +278,8 @@ pages[4096] = 1
 EOF
 	sync
 	in_group p/a dd if=/dev/zero of="$DEV" bs=4k count=1 seek=16 oflag=direct status=none
-	check "v2, the first page of a group and a direct write: both are paid for, ms" in_range $(($(now_ms) - begin)) 1800 2300
+	check "v2, the first page that a group dirties, and a direct write: both are paid for, ms" \
+		in_range $(($(now_ms) - begin)) 1800 2300
 	umount_cgroup
 }
 

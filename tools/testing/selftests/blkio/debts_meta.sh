@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Tasks that make metadata and do not come to user space afterwards, where they would wait
-# for what they owe: workers of io_uring, and tasks that are killed meanwhile. And a task that
-# has no part in what a group owes, and starts another one there.
+# Tasks that write metadata and do not return to user space afterwards, where they would wait for their group's
+# debt: workers of io_uring, and tasks that are killed meanwhile. And a task of another group, which has no part in
+# a group's debt, and starts a task in that group.
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
@@ -13,7 +13,7 @@ RATE=$((128 * KiB))
 
 charged() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/p/io.stat"; }
 
-# killing FILE SECONDS: a child makes metadata, and is killed while it waits for the disk
+# killing FILE SECONDS: a child writes metadata, and is killed while it waits for the disk; again and again
 killing() {
 	python3 - "$1" "$2" <<'EOF'
 import os, signal, sys, time
@@ -32,13 +32,13 @@ while time.monotonic() < end:
 EOF
 }
 
-# uring FILE SECONDS: metadata by workers
+# uring FILE SECONDS: workers of io_uring write metadata
 uring() { attack_uring meta "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 
-# uring_deep FILE SECONDS: by 64 workers, which have always something to do
+# uring_deep FILE SECONDS: 64 workers, which always have something to do, write metadata
 uring_deep() { attack_uring meta-deep "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 
-# bound HOW: p/b makes metadata for SEC, and a task of p/a writes a little
+# bound HOW: p/b writes metadata for SEC seconds, and a task of p/a does small direct writes
 bound() {
 	local at begin most
 	at=$(charged)
@@ -52,14 +52,15 @@ bound() {
 	load p/a honest -f "$MNT/honest" -o w -s 4k -T 0.25 -t "$SEC" -L 1M
 	wait_loads
 	most=$((RATE * (2000 + $(now_ms) - begin) / 1000))
-	check "$1: metadata and direct writes are at the limit" in_range $(($(charged) - at)) $((RATE * SEC / 2)) $most
-	# 250 ms after each I/O the next waits for a debt of a second and what one more fsync() makes
+	check "$1: metadata and direct writes together are at the limit" \
+		in_range $(($(charged) - at)) $((RATE * SEC / 2)) $most
+	# 250 ms after each I/O the next one waits for a debt of a second, and for the debt of one more fsync()
 	check "$1: a sibling that asks for little gets it" in_range "$(val honest ios)" \
 		$((SEC * 1000 / 1400 - 1)) $((SEC * 4 + 1))
 }
 
-# spawned GROUP: how long another group's task waits, in ms, that starts one in GROUP (CLONE_INTO_CGROUP)
-# and goes on when that has ended (CLONE_VFORK), as service managers do
+# spawned GROUP: the time, in ms, for which a task of another group waits that starts a task in GROUP
+# (CLONE_INTO_CGROUP) and goes on when that ends (CLONE_VFORK), as service managers do
 spawned() {
 	python3 - "$CG/$1" <<'EOF'
 import ctypes, os, signal, struct, sys, time
@@ -76,16 +77,16 @@ print(int((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# A group that owes for long, as its limit is lower now: whoever starts a task there from outside
-# has no part in that.
+# A group has a long debt, because its limit was lowered. A task from outside that starts a task in the group has no
+# part in the debt.
 spawner() {
 	in_group p/b bash -c "$(declare -f killing); killing '$MNT/meta' 1" || return 1
 	cap p "$DEV" wbps=1024
 	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
 }
 
-# rewriting FILE: writes a page twice, which is paid twice as nobody knows before that it is dirty, and once more when
-# FILE.go is there, which has been paid; says how long that took, in ms
+# rewriting FILE: writes to a page twice, which is paid for twice, as it is not known before that the page is dirty; and
+# once more when FILE.go exists, which has been paid for. Prints how long that took, in ms.
 rewriting() {
 	python3 - "$1" <<'EOF'
 import os, sys, time
@@ -100,7 +101,7 @@ print(int((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# A page that is dirty and paid for costs nothing to write to; what the group owes is waited for.
+# A write to a page that is dirty and paid for costs nothing, but the task waits for its group's debt.
 rewriter() {
 	cap p "$DEV" wbps=$RATE
 	in_group p/c bash -c "$(declare -f rewriting); rewriting '$MNT/again'" >"$TMP/again_ms" &
@@ -120,7 +121,7 @@ plan 8
 null_dev nb0 size=400 memory_backed=1 completion_nsec=2000000
 make_fs btrfs "$DEV" -q
 : >"$MNT/meta"
-# its direct writes are of data alone
+# direct writes to it write no metadata
 : >"$MNT/honest"
 chattr +C "$MNT/honest"
 dd if=/dev/zero of="$MNT/honest" bs=1M count=1 conv=fsync status=none
@@ -130,13 +131,13 @@ cap p "$DEV" wbps=$RATE
 bound killing
 bound uring
 SEC=30 bound uring_deep
-check "a task that is started from outside holds nobody up" spawner
+check "a task that starts one in a group with a debt, from outside, does not wait" spawner
 umount "$MNT"
-# what is owed here would have the next test's tasks wait until its page is written
+# otherwise tasks of the next test would wait for this debt until its page is written
 cap p "$DEV" wbps=max
-# btrfs has no disk of its own to owe to
+# btrfs has no disk of its own on which a group could have a debt
 null_dev nb1 size=400 memory_backed=1 completion_nsec=2000000
 make_fs f2fs "$DEV" -q
 : >"$MNT/meta"
-check "a write to a page that is dirty and paid waits for what the group owes" rewriter
+check "a task that writes to a dirty page, which is paid for, waits for its group's debt" rewriter
 umount "$MNT"

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # memory: 2048
-# Many limits above each other: each binds, work for an I/O grows with their number and
-# no faster, and below a level of 64 there can be none. The time is the host's, since
-# computing takes none of the guest's.
+# Many limits on nested groups: each of them applies, the work for an I/O grows in proportion to their number, and
+# groups below level 64 can have none. The time measured is that of the host, since computing takes no time in the
+# guest.
 . "$(dirname "$0")/blkio_lib.sh"
 
 MOST=64
 
-# chain LEVELS: CHAIN is a cgroup that deep, with a limit on each level
+# chain LEVELS: sets CHAIN to a cgroup that deep, with a limit on each level
 chain() {
 	local i
 	CHAIN=$CG
@@ -21,7 +21,7 @@ chain() {
 	done
 }
 
-# host_us_of_a_read: microseconds of the host for a held read in CHAIN
+# host_us_of_a_read: the microseconds of the host for a held read in CHAIN
 host_us_of_a_read() {
 	python3 - "$CHAIN" "$DEV" "$GUEST_OUT" <<'EOF'
 import mmap, os, sys, threading
@@ -53,8 +53,8 @@ print(int(min(run() for _ in range(5)) * 1e6 / 1000))
 EOF
 }
 
-# linear: the time of a held read with 64 limits against 8; eight times at most, if it
-# were only the limits, where a square would be 64 times
+# linear: the time of a held read with 64 limits against that with 8: eight times at most, if the limits were all of the
+# work; with quadratic work it would be 64 times.
 linear() {
 	local few many
 	chain 8 || return 1
@@ -72,7 +72,7 @@ refused() {
 	! (echo "$(devno "$DEV") riops=1" >"$CHAIN/deeper/io.max") 2>"$TMP/error" && grep 'Argument list too long' "$TMP/error"
 }
 
-# every_level: the least of the limits is the rate, wherever it is
+# every_level: the lowest limit is the rate, on whichever level it is
 every_level() {
 	local dir=$CG/x level=1
 	for level in 1 32 64; do
@@ -89,6 +89,6 @@ plan 3
 RIOPS=20000
 mount_cgroup v2
 null_dev nb0 size=64
-check "work for an I/O grows with the limits, no faster" linear
-check "each of 64 levels binds" every_level
+check "work for a held read grows in proportion to the number of limits" linear
+check "a limit on each of 64 levels applies" every_level
 check "a limit on the 65th level is refused" refused

@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Limits hold on whatever device they are set for: request-based and bio-based
-# ones, several at once, for reads and writes apart, bytes and I/Os together, and
-# for the root group on v1.
+# Limits on each kind of device: request-based and bio-based ones, several at once, with separate limits
+# for reads and writes, with limits in bytes and in I/Os together, and for the root group on v1.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
 SEC=10
 
-# holds DESCRIPTION GROUP: 1 MiB/s for reads, 2 MiB/s for writes, 64 KiB I/Os on
-# DEV. n * c is when I/O n leaves: 160 reads and 320 writes in 10 s; the last may
-# end after that on a device that takes its time.
+# holds DESCRIPTION GROUP: 1 MiB/s for reads and 2 MiB/s for writes, with 64 KiB I/Os on DEV. I/O n is
+# dispatched at n * c: 160 reads and 320 writes in 10 s; on a slow device the last I/O may end after
+# that.
 holds() {
 	cap "$2" "$DEV" rbps=$MiB wbps=$((2 * MiB))
 	start_soon
@@ -18,13 +17,13 @@ holds() {
 	load "$2" w -f "$DEV" -s 64k -t $SEC -w 1 -o w
 	wait_loads
 	cap "$2" "$DEV" rbps=max wbps=max
-	check "$CGV $1: reads" in_range "$(val r ios)" 159 160
-	check "$CGV $1: writes" in_range "$(val w ios)" 319 320
-	check "$CGV $1: latency of reads" within "$(val r p99_ns)" 62500000 10000
-	check "$CGV $1: latency of writes" within "$(val w p99_ns)" 31250000 10000
+	check "$CGV $1: number of reads in 10 s at the limit" in_range "$(val r ios)" 159 160
+	check "$CGV $1: number of writes in 10 s at the limit" in_range "$(val w ios)" 319 320
+	check "$CGV $1: latency of reads at the limit" within "$(val r p99_ns)" 62500000 10000
+	check "$CGV $1: latency of writes at the limit" within "$(val w p99_ns)" 31250000 10000
 }
 
-# unlimited DESCRIPTION GROUP: without limits it is as fast as it is
+# unlimited DESCRIPTION GROUP: without limits the device is as fast as before
 unlimited() {
 	start_soon
 	load "$2" r -f "$DEV" -s 64k -n 200
@@ -43,12 +42,12 @@ several() {
 	wait_loads
 	for i in 1 2 3; do
 		cap g "/dev/nb$i" rbps=max wbps=max
-		check "$CGV three devices at once: device $i" equal "$(val $i ios)" $((160 * i))
+		check "$CGV three devices at once: device $i has its own limit" equal "$(val $i ios)" $((160 * i))
 	done
 }
 
-# goes OPTION...: how long it takes, in ms, to pull a disk below a file system, when a task
-# was killed and its I/O is held for hours
+# goes OPTION...: the time, in ms, to remove a disk below a file system, when a task was killed and its I/O is held
+# for hours
 goes() {
 	local begin pid
 	echo 3 >/proc/sys/vm/drop_caches
@@ -62,7 +61,7 @@ goes() {
 	echo $(($(awk '{ printf "%d", $1 * 1000 }' /proc/uptime) - begin))
 }
 
-# going LIMIT OPTION...
+# going LIMIT OPTION...: a point about the removal of a disk with this limit
 going() {
 	mount_cgroup v2
 	group g
@@ -74,7 +73,8 @@ going() {
 	dd if=/dev/zero of="$TMP/going/file" bs=1M count=8 status=none
 	sync
 	cap g "$DEV" "$1"
-	check "a disk goes, $1 holds what a killed task has asked for" in_range "$(goes "${@:2}")" 0 500
+	check "a disk is removed while $1 holds I/O of a killed task: the removal does not wait" \
+		in_range "$(goes "${@:2}")" 0 500
 	umount "$TMP/going"
 	rmdir "$NULLB/going"
 	umount_cgroup
@@ -100,15 +100,15 @@ stripe=$DEV
 md_dev md7 raid1 /dev/nb1 /dev/nb2 || bail "no RAID1"
 md=$DEV
 
-# root_group: v1 only
+# root_group: the limit of the root group, on v1 only
 root_group() {
 	DEV=/dev/nb3
 	cap / "$DEV" rbps=$MiB
 	start_soon
 	load / r -f "$DEV" -s 64k -t $SEC -w 1
 	wait_loads
-	check "root group: 1048576 B/s" equal "$(val r ios)" 160
-	check "root group: latency" within "$(val r p99_ns)" 62500000 10000
+	check "root group: a stream at 1048576 B/s does the ideal number of I/Os" equal "$(val r ios)" 160
+	check "root group: latency at the limit" within "$(val r p99_ns)" 62500000 10000
 	unlimited "root group: not those below" g
 	cap / "$DEV" rbps=max
 	unlimited "root group: limit removed" /
@@ -123,7 +123,7 @@ for version in v1 v2; do
 	done
 	several
 	[ $version = v2 ] || root_group
-	# last, as a loop device keeps its workers, and they the hierarchy
+	# loop devices are last, since their workers keep references on groups of the hierarchy
 	if [ $version = v2 ]; then
 		loop_dev 64
 		holds "$(basename "$DEV")" g
@@ -131,4 +131,4 @@ for version in v1 v2; do
 	umount_cgroup
 done
 md_end() { MDADM_NO_UDEV=1 mdadm --stop "$md" 2>/dev/null; }
-check "the RAID stops" md_end
+check "the RAID can be stopped" md_end

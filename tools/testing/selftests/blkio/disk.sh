@@ -1,21 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# disk_check.sh, which runs on disks of real machines: what it refuses, that it runs through and only reads if it was not
-# told otherwise, that its report has all rows, and that limits and weights that do not act are failures.
+# Tests disk_check.sh, which is for disks of real machines: the disks that it refuses; that it runs to its end, and
+# only reads unless ERASE=yes; that its report has all rows; and that limits and weights that have no effect are
+# failures.
 # configs: uml-tools-long
 . "$(dirname "$0")/blkio_lib.sh"
 
-# on_disk VARIABLE=VALUE...: runs it; its status is in RC, what it says in out, its report in report
+# on_disk VARIABLE=VALUE...: runs disk_check.sh; sets RC to its status; its output is in out, its report in report
 on_disk() {
 	RC=0
 	: >"$TMP/report"
 	env EACH=3 DISK="$DEV" REPORT="$TMP/report" "$@" bash "$HERE/disk_check.sh" >"$TMP/out" 2>&1 || RC=$?
 }
 
-# written: sectors ever written to DEV
+# written: the sectors ever written to DEV
 written() { awk '{ print $7 }' "/sys/block/${DEV##*/}/stat"; }
 
-# refused TEXT PATTERN VARIABLE=VALUE...: with this cause, a next step, no report, and not a sector written
+# refused TEXT PATTERN VARIABLE=VALUE...: refuses with a cause and a next step, without a report or a write
 refused() {
 	local text=$1 pattern=$2 before
 	shift 2
@@ -28,7 +29,7 @@ says_no() {
 	equal "$2 $RC" "0 1" && grep -q "^error: .*$1" "$TMP/out" && grep -q '^ next: .' "$TMP/out" && [ ! -s "$TMP/report" ]
 }
 
-# ended STATUS FAILED ROWS: the report has so many rows of which so many are failures, none is missing or empty
+# ended STATUS FAILED ROWS: the report has this many rows and failures, and no row is missing or empty
 ended() {
 	cp "$TMP/report" "$GUEST_OUT/report-$tap_nr.txt"
 	echo "status $RC; $(grep ' FAILED$' "$TMP/report" || tail -n 3 "$TMP/out" "$TMP/report")"
@@ -36,7 +37,7 @@ ended() {
 		[ "$(sed -n '/^what /,$p' "$TMP/report" | grep -cE '^(no limit,|limit of|weights) .* (ok|FAILED|-)$')" = "$3" ]
 }
 
-# has KEY: the report says what it is
+# has KEY: the report has this entry
 has() { grep -E "^$1  +[^ ?]" "$TMP/report"; }
 
 refusals() {
@@ -81,18 +82,18 @@ signal.pause()' "$DEV" &
 	blockdev --rereadpt "$DEV"
 }
 
-# reads: of a disk that has something on it
+# reads: a run on a disk that has data on it
 reads() {
 	local before
 	before=$(written)
 	on_disk READ=yes
-	check "$CGV: it ends well, with all rows" ended 0 0 14
-	check "$CGV: it only reads" equal "$(written)" "$before"
+	check "$CGV: a run without ERASE=yes succeeds, with all rows in its report" ended 0 0 14
+	check "$CGV: a run without ERASE=yes writes nothing" equal "$(written)" "$before"
 	check "$CGV: the report names the hierarchy" equal "$(sed -n 's/^hierarchy  *//p' "$TMP/report")" "cgroup $CGV"
-	check "$CGV: no group of its is left" equal "$(ls -d "$CG"/disk_check* 2>/dev/null)" ""
+	check "$CGV: a run leaves no group behind" equal "$(ls -d "$CG"/disk_check* 2>/dev/null)" ""
 }
 
-# disobeyed: somebody takes every limit back at once
+# disobeyed: a task removes all limits as soon as they are set
 disobeyed() {
 	local pid
 	(
@@ -105,11 +106,11 @@ disobeyed() {
 	on_disk
 	kill $pid
 	wait $pid || true
-	check "limits that are taken back: four failures, and only these" ended 1 4 14
+	check "limits that another task removes: four rows are failures, no others" ended 1 4 14
 	device weights=off
 	on_disk
-	check "weights that are off: those of 3:1 are failures, and only these" ended 1 2 14
-	check "the report says that they were off" grep -q '^set before .*weights=off' "$TMP/report"
+	check "weights that are off: the rows of 3:1 are failures, no others" ended 1 2 14
+	check "the report tells that weights are off" grep -q '^set before .*weights=off' "$TMP/report"
 	device weights=on
 }
 
@@ -119,10 +120,10 @@ mount_cgroup v2
 null_dev used memory_backed=1 size=256 completion_nsec=16000000 hw_queue_depth=8
 refusals
 on_disk ERASE=yes
-check "ERASE=yes: it ends well, with all rows" ended 0 0 28
-check "ERASE=yes: it writes" in_range "$(written)" 30000 100000000
+check "ERASE=yes: the run succeeds, with all rows in its report" ended 0 0 28
+check "ERASE=yes: the run writes to the disk" in_range "$(written)" 30000 100000000
 for key in kernel CPUs disk scheduler queue hierarchy; do
-	check "the report says: $key" has "$key"
+	check "the report has: $key" has "$key"
 done
 disobeyed
 mkfs.ext4 -q "$DEV"
@@ -131,5 +132,5 @@ umount_cgroup
 mount_cgroup v1
 mount -o ro "$DEV" "$TMP/mnt"
 reads
-check "the report says that it was mounted" grep -q "^used by  *$TMP/mnt" "$TMP/report"
+check "READ=yes on a mounted disk: the report tells that it was mounted" grep -q "^used by  *$TMP/mnt" "$TMP/report"
 umount "$TMP/mnt"

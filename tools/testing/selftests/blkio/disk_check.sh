@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0
 # usage: DISK=/dev/NAME [ERASE=yes] [READ=yes] [EACH=10] [REPORT=FILE] disk_check.sh
 #
-# Limits and weights on a real disk in real time, on the kernel and the cgroup hierarchy that run. First it measures what
-# the disk does, EACH seconds for each kind of I/O, then limits of 10 % and 50 % of that, and two groups with weights 1:1
-# and 3:1. It only reads, unless ERASE=yes: then it writes to all of the disk. It refuses a disk that is in use or has
-# something on it; READ=yes reads from such a disk. What was asked and got is in REPORT.
+# Tests limits and weights on a real disk in real time, with the kernel and the cgroup hierarchy of this machine. It
+# first measures what the disk does, for EACH seconds and each kind of I/O; then limits of 10 % and 50 % of that, and
+# two groups with weights 1:1 and 3:1. It only reads, unless ERASE=yes: then it writes to all of the disk. It refuses
+# a disk that is in use or has data on it; READ=yes reads from such a disk. REPORT has what was asked for and what the
+# groups got.
 #
-# What is a failure:
-# - more than R * t + B of a limit R in t seconds, B = 5 ms of R, at least 64 KiB or one I/O, and the I/O that is paid for
-#   when it leaves. No lateness of timers or of the disk can add to that, as what is counted has left and ended within t.
-# - less than 97 % of R * t, and less by what the disk has in hand at the end (R times its 99th percentile). A disk that
-#   pauses, for garbage collection or to move its heads, with all I/O of the load in it, takes time that nobody gives back.
-# - shares that are wrong by more than 2 points. The depth of the disk is being found in the first quarter, which does not
-#   count; later a share is off by no more than the I/Os in flight, and the trials with other depths.
-# - less than 90 % of the I/O without weights: finding the depth costs up to 5 %, and a disk varies as much by itself.
+# These are failures:
+# - A group gets more than R * t + B of a limit R in t seconds, where B is 5 ms of R, but at least 64 KiB or one I/O,
+#   plus the I/O that is paid for when it is dispatched. Late timers or a slow disk cannot add to that, since only I/O
+#   counts that was dispatched and has completed within t.
+# - A group gets less than 97 % of R * t, less what is in flight at the end (R times the 99th percentile of the
+#   latency). When a disk pauses, for garbage collection or to move its heads, with all I/O of the load in flight, the
+#   load loses that time.
+# - A share is wrong by more than 2 points. The queue depth of the disk is measured in the first quarter, which does
+#   not count; later a share can be off by the I/Os in flight, and by the trials with other depths.
+# - The groups do less than 90 % of the I/O that they do without weights: measuring the depth costs up to 5 %, and a
+#   disk varies by as much by itself.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 # shellcheck source=blkio_disk.sh
@@ -27,13 +31,13 @@ declare -A SIZE=([bps]=65536 [iops]=4096) WHERE=([bps]=seq [iops]=rand) KEY=([bp
 
 report() { printf '%s\n' "$*" >>"$REPORT"; }
 ms() { awk "BEGIN { printf \"%.3f\", $1 / 1e6 }"; }
-# row WHAT ASKED GOT NAME VERDICT: rates are for a second
+# row WHAT ASKED GOT NAME VERDICT: a row of the report; rates are per second
 row() {
 	report "$(printf '%-34s %12s %12s %9s %10s %10s  %s' "$1" "$2" "$3" "$([ "$2" = - ] || awk "BEGIN { printf \"%+.2f\", 100 * ($3 / $2 - 1) }")" \
 		"$(ms "$(val "$4" p50_ns)")" "$(ms "$(val "$4" p99_ns)")" "$5")"
 }
 
-# judged TEXT COMMAND...: a point of the test; VERDICT is for its row
+# judged TEXT COMMAND...: a point of the test, whose VERDICT is in its row
 judged() {
 	local before=$tap_failed
 	check "$@"
@@ -48,7 +52,7 @@ one() {
 	wait_loads
 }
 
-# alone OP: what the disk does; the depth-1 latency is for the report
+# alone OP: measures what the disk does; the latency at depth 1 is for the report
 alone() {
 	local unit
 	for unit in bps iops; do
@@ -62,14 +66,14 @@ alone() {
 	row "no limit, $1iops, depth 1" - $(($(val one ios) / EACH)) one -
 }
 
-# limit OP UNIT PERCENT: of what the disk does
+# limit OP UNIT PERCENT: a limit of this part of what the disk does
 limit() {
 	local key=$1$2 unit=$2 rate got burst least cost=1
 	[ "$unit" = iops ] || cost=${SIZE[bps]}
 	rate=$((ALONE[$key] * $3 / 100)) burst=1
 	[ "$unit" = iops ] || burst=65536
 	[ $((rate / 200)) -le $burst ] || burst=$((rate / 200))
-	[ "$rate" -gt 0 ] || bail "the disk does too little to limit it: ${ALONE[$key]} of $key"
+	[ "$rate" -gt 0 ] || bail "the disk is too slow to limit it: ${ALONE[$key]} of $key"
 	cap "$PARENT/a" "$DISK" "$key=$rate"
 	one "$1" "$unit"
 	cap "$PARENT/a" "$DISK" "$key=max"
@@ -79,7 +83,7 @@ limit() {
 	row "limit of $3 %, $key" "$rate" $((got / EACH)) one "$VERDICT"
 }
 
-# by_weight OP A B: two groups, A:B in parts of four
+# by_weight OP A B: two groups with weights A:B
 by_weight() {
 	local unit=200 before list text="weights $2:$3, $1" parts=$(($2 + $3))
 	NAMES=("$PARENT/a" "$PARENT/b") DEPTHS=("$DEPTH" "$DEPTH") T=$EACH DEV=$DISK
@@ -107,7 +111,7 @@ all_of() {
 	limit "$1" iops 50
 	by_weight "$1" 1 1
 	by_weight "$1" 3 1
-	# by how much the disk varies without anybody's doing
+	# how much the disk varies by itself
 	one "$1" bps
 	row "no limit, $1bps, once more" "${ALONE[$1bps]}" $(($(val one bytes) / EACH)) one -
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# disk_check.sh does not take mainline's limits for those of ioband.
+# With ioband=off disk_check.sh refuses to run: mainline's limits are not ioband's.
 # configs: uml-vt
 # args: ioband=off
 . "$(dirname "$0")/blkio_lib.sh"

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Ways to write more than a limit allows, or at the expense of another group: others
-# write a group's dirty pages back (sync, fsync by a sibling, fsync from outside),
-# direct I/O of pages that are under writeback. A debt is seen, and slows down nothing else.
+# Ways to write more than a limit allows, or at the expense of another group: a group's dirty pages are written back
+# by others (sync, fsync by a sibling, fsync from outside), and direct I/O is done on pages that are under writeback.
+# A debt is shown, and slows down nothing else.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
 RATE=$MiB
-# a burst of 62.5 ms, and what may be owed
+# a burst of 62.5 ms, and the largest debt
 BURST=$((64 * KiB)) OWED=$RATE
 
-# bounded MEASURED_GROUP COMMAND...: what the group is charged for in that time
+# bounded MEASURED_GROUP COMMAND...: the group is charged for no more than its limit while the command runs
 bounded() {
 	local group=$1 from begin bytes took_ms
 	shift
@@ -22,7 +22,7 @@ bounded() {
 	in_range "$bytes" $((RATE * took_ms / 1000 / 4)) $((RATE * took_ms / 1000 + BURST + OWED))
 }
 
-# dirty_and MODE: writes 8 MiB of a file and has them written back, for 20 s
+# dirty_and MODE: writes 8 MiB of a file and has them written back, again and again for 20 s
 dirty_and() {
 	python3 - "$MNT/f" "$1" <<'EOF'
 import ctypes, os, sys, time
@@ -42,7 +42,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# keep_dirty SECONDS: 1 MiB each 20 ms in a file that wraps at 64 MiB
+# keep_dirty SECONDS: writes 1 MiB each 20 ms, in a file that wraps at 64 MiB
 keep_dirty() {
 	python3 - "$MNT/f" "$1" <<'EOF'
 import os, sys, time
@@ -72,7 +72,7 @@ together() {
 	wait $!
 }
 
-# direct_ms GROUP: how long 4 KiB of direct I/O take
+# direct_ms GROUP: the time that 4 KiB of direct I/O take
 direct_ms() {
 	local begin
 	begin=$(now_ms)
@@ -80,7 +80,7 @@ direct_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# mount_fresh: nothing is dirty, and f is to be the inode of whoever makes it
+# mount_fresh: no page is dirty, and the inode of file f will belong to the group that creates it
 mount_fresh() {
 	sync
 	umount "$MNT"
@@ -92,19 +92,19 @@ routes() {
 	local mode
 	for mode in sync syncfs fsync; do
 		mount_fresh
-		check "v2: $mode by the limited task itself" \
+		check "v2: $mode by the limited group itself: it gets no more than its limit" \
 			bounded a in_group a bash -c "$(declare -f dirty_and); MNT=$MNT dirty_and $mode"
 	done
 }
 
 siblings() {
 	mount_fresh
-	check "v2: fsync by a sibling below the same limit" bounded P together P/a P/b
-	check "v2: the sibling leaves no debt that others wait for" in_range "$(direct_ms P/a)" 0 1200
-	check "v2: a limit of the writer alone, fsync by a sibling" alone
+	check "v2: fsync by a sibling below the same limit: both get no more than the limit" bounded P together P/a P/b
+	check "v2: fsync by a sibling leaves no debt that other groups wait for" in_range "$(direct_ms P/a)" 0 1200
+	check "v2: fsync by a sibling of the only limited group: that gets no more than its limit" alone
 }
 
-# a's own limit does not bind b: what b asks for beyond a's debt is charged to b
+# the limit of a does not apply to b: what b asks for beyond a's debt is charged to b
 alone() {
 	mount_fresh
 	cap P "$DEV" wbps=max
@@ -114,7 +114,7 @@ alone() {
 	cap P/a "$DEV" wbps=max
 }
 
-# One who may write a's file cannot spend a's rate, though the inode is a's.
+# A group that may write to a's file cannot use up a's limit, though the inode belongs to a.
 spend() {
 	local spender from_a from_b
 	mount_fresh
@@ -140,8 +140,8 @@ EOF
 	in_range "$(val own bytes)" $((10 * RATE * 99 / 100)) $((10 * RATE + BURST))
 }
 
-# Who waits for another group's pages pays at a limit that binds both, and lines up there:
-# small ones, one after the other, leave those their half who wait already.
+# A group that causes another group's pages to be written pays at a limit that applies to both groups, and waits in
+# line there: many small writes leave their half to groups that wait already.
 lines_up() {
 	local helpers=() from bytes
 	mount_fresh
@@ -179,7 +179,7 @@ EOF
 	in_range "$(val own bytes)" $((10 * RATE * 9 / 20)) $((10 * RATE + BURST))
 }
 
-# owing: a writes four pages and has them written in as many I/Os, which pass: a debt of seconds
+# owing: a writes four pages and has them written in as many I/Os, which pass as a debt of seconds
 owing() {
 	mount_fresh
 	cap a "$DEV" wiops=1
@@ -195,14 +195,14 @@ EOF
 	in_range "$(debt_usec a)" 1000000 8000000
 }
 
-# A debt ends, and is seen.
+# A debt is shown, and ends.
 shown() {
 	owing || return 1
 	wait $OWING
 	in_range "$(debt_usec a)" 0 1000
 }
 
-# While it owes, it reads another disk ahead as ever.
+# While the group has a debt, it reads ahead on another disk as usual.
 reads_ahead() {
 	local before after
 	before=$(read_ms)
@@ -223,7 +223,7 @@ read_ms() {
 
 under_writeback() { [ "$(awk '/^Writeback:/ { print $2 }' /proc/meminfo)" -gt 400 ]; }
 
-# Pages under another group's writeback, spliced into a file opened with O_DIRECT
+# Pages under another group's writeback are spliced into a file opened with O_DIRECT.
 splice_direct() {
 	python3 - "$SLOW" "$MNT/direct" <<'EOF'
 import os, sys, time
@@ -279,13 +279,14 @@ routes
 cap P "$DEV" wbps=$RATE
 siblings
 cap a "$DEV" wbps=$RATE
-check "v2: who writes another group's file cannot spend its rate" spend
-check "v2: who waits for others' pages lines up where both are bound" lines_up
-check "v2: a debt is shown, and ends" shown
-check "v2: a debt does not stop readahead of another disk" reads_ahead
+check "v2: a group that writes to another group's file does not use up that group's limit" spend
+check "v2: a group that causes another group's pages to be written waits in line at a common limit" lines_up
+check "v2: a debt is shown in io.stat until it is repaid" shown
+check "v2: a debt does not reduce readahead on another disk" reads_ahead
 from=$(wbytes b)
-check "v2: splice of pages under another group's writeback" spliced
-check "v2: they are charged to the one who splices" in_range $(($(wbytes b) - from)) 500000 600000
+check "v2: splice of pages under another group's writeback: the group gets no more than its limit" spliced
+check "v2: splice of pages under another group's writeback: the splicing group is charged" \
+	in_range $(($(wbytes b) - from)) 500000 600000
 for group in a b; do cap $group "$DEV" wbps=max wiops=max; done
 umount_cgroup
 mount_cgroup v1
@@ -295,6 +296,7 @@ make_fs ext2 "$DEV" -q
 dd if=/dev/zero of="$MNT/f" bs=1M count=8 status=none
 dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
 cap a "$DEV" wiops=1
-check "v1: splice of pages under another group's writeback" spliced
-check "v1: they are charged to the one who splices" in_range "$(counted b)" 500000 600000
+check "v1: splice of pages under another group's writeback: the group gets no more than its limit" spliced
+check "v1: splice of pages under another group's writeback: the splicing group is charged" \
+	in_range "$(counted b)" 500000 600000
 umount "$MNT"

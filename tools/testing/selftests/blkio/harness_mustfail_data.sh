@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Blocks that are stale, misplaced or torn. See harness_mustfail_point.sh.
+# Blocks of data that are stale, misplaced or torn. See harness_mustfail_point.sh.
 # because: the data is right
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
@@ -10,7 +10,7 @@ mount_cgroup v2
 group a
 smp_null smpnull
 
-# tampered BLOCK_TO BLOCK_FROM BYTES: does smp_verify see that?
+# tampered BLOCK_TO BLOCK_FROM BYTES: does smp_verify notice data that is copied over other data?
 tampered() {
 	verify a load -q -n 64 -s $MiB -w "$TMP/load.state" "$DEV"
 	intact load && written load "$DEV" -s $MiB || return 0

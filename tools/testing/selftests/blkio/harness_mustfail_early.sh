@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A test that breaks off at a command that fails. See harness_mustfail_point.sh.
+# A test that ends early because a command fails. See harness_mustfail_point.sh.
 # because: exit status 1
 # shellcheck source=blkio_lib.sh
 . "$(dirname "$0")/blkio_lib.sh"

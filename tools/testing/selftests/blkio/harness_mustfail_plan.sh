@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A test that ends before its plan and sees nothing wrong in it. See
+# A test that ends before it has run all points of its plan, and itself finds nothing wrong. See
 # harness_mustfail_point.sh.
 # because: 1 points of 2 planned
 echo "TAP version 13"

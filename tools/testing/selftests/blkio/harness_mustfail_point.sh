@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A test whose point fails. scripts/must-fail wants the run to fail, and this in
-# what it prints:
+# A test with a point that fails. scripts/must-fail expects the run to fail, and its output to have
+# the text in the next line:
 # because: a point that fails
 # shellcheck source=blkio_lib.sh
 . "$(dirname "$0")/blkio_lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A test that passes while the kernel warns. See harness_mustfail_point.sh.
+# A test whose points pass while the kernel warns. See harness_mustfail_point.sh.
 # because: the kernel complained
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
@@ -8,6 +8,6 @@
 plan 3
 check "the kernel keeps quiet, so far" no_splat
 echo WARNING >/sys/kernel/debug/provoke-crash/DIRECT
-# the tests' own look at the log sees it too
+# no_splat, with which tests look at the log themselves, finds the warning, too
 check "the kernel does not keep quiet" eval '! no_splat'
 check "the test passes" true

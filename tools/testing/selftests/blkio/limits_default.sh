@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Limits of a group for all devices, "default" in place of a device: on disks that it knows, on those that it meets later,
-# beside limits of their own, for dirty pages, and when the group is removed.
+# Limits of a group for all devices, "default" in place of a device: on disks that the group has used and on new ones,
+# beside limits for single disks, for dirty pages, and when the group is removed.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_abi.sh"
@@ -17,7 +17,7 @@ rate() {
 	echo $(($(seen one $((64 * KiB)) 3 1) / 2))
 }
 
-# buffered_ms GROUP: for 8 MiB that it writes to a file, the first pages that it ever dirties on that disk
+# buffered_ms GROUP: the time for 8 MiB that the group writes to a file, its first dirty pages ever on that disk
 buffered_ms() {
 	local begin
 	begin=$(now_ms)
@@ -25,14 +25,15 @@ buffered_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# on_disk DISK: a file system on a new one, which no group has met
+# on_disk DISK: mounts a file system on a new disk, which no group has used
 on_disk() {
 	null_dev "$1" size=100 memory_backed=1 completion_nsec=10000
 	mkfs.ext4 -q -E lazy_itable_init=0 "$DEV"
 	mount "$DEV" "$MNT"
 }
 
-# umount_ms: what a group takes that was removed with dirty pages, when another group makes the disk ready for limits
+# umount_ms: the time to unmount after a group with dirty pages was removed, and another group makes the disk ready
+# for limits
 umount_ms() {
 	local begin
 	in_group gone dd if=/dev/zero of="$MNT/f" bs=1M count=16 status=none
@@ -52,47 +53,54 @@ both() {
 	null_dev b completion_nsec=1000000
 	second=$DEV
 	cap_all g rbps=$MiB
-	# the first I/O gets a disk ready
+	# the first I/O makes a disk ready
 	rate "$first" g >/dev/null
 	rate "$second" g >/dev/null
-	check "a disk" within "$(rate "$first" g)" $MiB 20000
-	check "another one" within "$(rate "$second" g)" $MiB 20000
-	check "another group has none" in_range "$(rate "$first" other)" $((100 * MiB)) $((100000 * MiB))
+	check "a limit for all devices applies on a disk" within "$(rate "$first" g)" $MiB 20000
+	check "a limit for all devices applies on another disk" within "$(rate "$second" g)" $MiB 20000
+	check "a limit for all devices does not apply to another group" \
+		in_range "$(rate "$first" other)" $((100 * MiB)) $((100000 * MiB))
 	cap g "$first" rbps=$((2 * MiB))
-	check "a limit of its own for a disk" within "$(rate "$first" g)" $((2 * MiB)) 20000
-	check "and none for another one" within "$(rate "$second" g)" $MiB 20000
+	check "a limit for one disk overrides the one for all devices" within "$(rate "$first" g)" $((2 * MiB)) 20000
+	check "a limit for one disk does not change that of another disk" within "$(rate "$second" g)" $MiB 20000
 	cap g "$first" rbps=max
-	check "no limit for a disk" in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
-	check "the file says so" grep -q "^$(devno "$first") ${file:+rbps=max}" "$CG/g/${file:-blkio.throttle.read_bps_device}"
+	check "no limit, set for one disk, overrides the limit for all devices" \
+		in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
+	check "no limit, set for one disk, is shown in the file" \
+		grep -q "^$(devno "$first") ${file:+rbps=max}" "$CG/g/${file:-blkio.throttle.read_bps_device}"
 	cap g "$first" rbps=default
-	check "that of all again" within "$(rate "$first" g)" $MiB 20000
+	check "default, set for one disk, restores the limit for all devices" within "$(rate "$first" g)" $MiB 20000
 	start_soon
 	load g one -f "$first" -s 64k -d 4 -t 3
 	sleep 1.1
 	cap_all g rbps=$((4 * MiB))
 	wait_loads
-	check "changed while I/Os wait" within $(($(seen one $((64 * KiB)) 3 1) / 2)) $((4 * MiB)) 20000
+	check "a limit for all devices that is changed applies to I/Os that are held" \
+		within $(($(seen one $((64 * KiB)) 3 1) / 2)) $((4 * MiB)) 20000
 	group late
 	cap_all late rbps=$MiB
-	check "a group that comes later: from its first I/O on" within "$(rate "$first" late)" $MiB 20000
+	check "a limit for all devices applies to a new group from its first I/O on" within "$(rate "$first" late)" $MiB 20000
 	cap_all g rbps=max
-	check "taken away" in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
-	check "nothing is left in the file" equal "$(cat "$CG/g/${file:-blkio.throttle.read_bps_device}")" ""
+	check "a limit for all devices that is removed applies no more" \
+		in_range "$(rate "$first" g)" $((100 * MiB)) $((100000 * MiB))
+	check "a limit for all devices that is removed is not shown any more" \
+		equal "$(cat "$CG/g/${file:-blkio.throttle.read_bps_device}")" ""
 	on_disk c
 	cap other "$DEV" rbps=$MiB
 	group writer
 	cap_all writer wbps=$MiB
-	check "the first pages that a group dirties on a disk" in_range "$(buffered_ms writer)" 6900 8100
+	check "a limit for all devices applies to the first pages that a group dirties on a disk" \
+		in_range "$(buffered_ms writer)" 6900 8100
 	umount "$MNT"
 	on_disk d
-	check "a group that is removed has none" in_range "$(umount_ms)" 0 1000
+	check "a removed group has no limit for all devices" in_range "$(umount_ms)" 0 1000
 	for dev in a b c d; do null_gone $dev; done
 }
 
 v1() { both ""; }
 v2() {
 	both io.max
-	# those of a parent are for all below it, on each disk
+	# the limits of a parent for all devices apply to all groups below it, on each disk
 	null_dev e completion_nsec=1000000
 	group P P/x P/y
 	cap_all P rbps=$((2 * MiB))
@@ -101,12 +109,14 @@ v2() {
 	load P/x x -f "$DEV" -s 64k -d 4 -t 3
 	load P/y y -f "$DEV" -s 64k -d 4 -t 3
 	wait_loads
-	check "of a parent: all below it" within $((($(seen x $((64 * KiB)) 3 1) + $(seen y $((64 * KiB)) 3 1)) / 2)) $((2 * MiB)) 20000
-	check "of a parent: equal parts" within $(($(seen x $((64 * KiB)) 3 1) / 2)) $MiB 40000
+	check "a parent's limit for all devices: all groups below it together get it" \
+		within $((($(seen x $((64 * KiB)) 3 1) + $(seen y $((64 * KiB)) 3 1)) / 2)) $((2 * MiB)) 20000
+	check "a parent's limit for all devices: the groups below it get equal parts" \
+		within $(($(seen x $((64 * KiB)) 3 1) / 2)) $MiB 40000
 	null_gone e
 }
 
-# what the files take, refuse and show
+# what the files accept, refuse and show
 formats() {
 	local value
 	mount_cgroup "$1"

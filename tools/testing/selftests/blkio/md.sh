@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # timeout: 300
-# md RAID1: limits on its members, of which each write pays on every one; members that fail, return and are new while a
-# group is at its limit; a resync under a limit of its own (v1, the root group's); what is on the members afterwards.
+# md RAID1: limits on its members, each of which charges each write; members that fail, return and are added while a
+# group is at its limit; a resync with a limit of the root group (v1); and the data on the members afterwards.
 . "$(dirname "$0")/blkio_lib.sh"
 
-command -v mdadm >/dev/null || skip_all "needs mdadm"
+command -v mdadm >/dev/null || skip_all "the test needs mdadm"
 RATE=$((8 * MiB))
 T=8
 BURST=65536
@@ -25,44 +25,46 @@ whole() {
 	return 1
 }
 
-# at_rate NAME RATE: all bytes of a load of T seconds, which had B at once
+# at_rate NAME RATE: a load of T seconds gets all bytes of the limit, and B at once
 at_rate() { in_range "$(val "$1" bytes)" $(($2 * T - 65536)) $(($2 * T + BURST)); }
 
-# limited OPTION...: a load that always waits, in g
+# limited OPTION...: a load in g that always has I/O waiting
 limited() {
 	start_soon
 	load g x -f "$MD" -s 64k -p rand -d 16 -t $T "$@"
 	wait_loads
 }
 
-# paid OP: what a member has of g's bytes
+# paid OP: the bytes that a member charged to g
 paid() {
 	local DEV=$1
 	counted g "$2"
 }
 
-# members: limits on each of both, and on one
+# members: limits on each of both members, and on one
 members() {
 	local before
 	group g
 	for disk in m1 m2; do cap g /dev/$disk wbps=$RATE rbps=$RATE; done
 	before=$(paid /dev/m1 Write)
 	limited -o w
-	check "a limit on each member, writes" at_rate x $RATE
-	# the load does not count the 16 that are outstanding at its end
-	check "each write pays on the one" equal $(($(paid /dev/m1 Write) - before)) $(($(val x wbytes) + 16 * 65536))
-	check "and on the other" equal "$(paid /dev/m1 Write)" "$(paid /dev/m2 Write)"
+	check "limits on both members: writes to md get the limit" at_rate x $RATE
+	# the load does not count the 16 I/Os that are outstanding at its end
+	check "limits on both members: each write is charged on the first" \
+		equal $(($(paid /dev/m1 Write) - before)) $(($(val x wbytes) + 16 * 65536))
+	check "limits on both members: each write is charged on the second" \
+		equal "$(paid /dev/m1 Write)" "$(paid /dev/m2 Write)"
 	BURST=$((2 * BURST))
 	limited -o r
-	check "a limit on each member, reads" at_rate x $((2 * RATE))
+	check "limits on both members: reads get both limits" at_rate x $((2 * RATE))
 	BURST=$((BURST / 2))
 	cap g /dev/m2 wbps=max rbps=max
 	limited -o w
-	check "a limit on one member, writes" at_rate x $RATE
+	check "a limit on one member: writes to md get that limit" at_rate x $RATE
 	cap g /dev/m1 wbps=max rbps=max
 }
 
-# changes: what happens to the members meanwhile
+# changes: members fail, are removed and are added
 changes() {
 	md "$MD" --fail /dev/m2 && md "$MD" --remove /dev/m2 && sleep 0.5 && md "$MD" --re-add /dev/m2 && whole &&
 		md "$MD" --fail /dev/m1 && md "$MD" --remove /dev/m1 && md --zero-superblock /dev/m1 && sleep 0.5 &&
@@ -70,13 +72,13 @@ changes() {
 		md "$MD" --fail /dev/m3 && md "$MD" --remove /dev/m3 && md --grow "$MD" --raid-devices=2 && echo changed
 }
 
-# same: md compares the members
+# same: md compares the data of the members
 same() {
 	echo check >/sys/block/md8/md/sync_action
 	whole && equal "$(state mismatch_cnt)" 0
 }
 
-# changing: a group at its limit on md while members come and go; it must not be seen
+# changing: a group is at its limit on md while members come and go, which must not change its rate
 changing() {
 	local what
 	cap g "$MD" wbps=$RATE rbps=$RATE
@@ -85,14 +87,14 @@ changing() {
 	load g r -f "$MD" -s 64k -p rand -d 16 -t $T -o r
 	what=$(changes) || note "$what"
 	wait_loads
-	check "members fail, return, are new, and a third comes and goes" equal "${what##*$'\n'}" changed
-	check "meanwhile, writes" at_rate w $RATE
-	check "meanwhile, reads" at_rate r $RATE
-	check "the members are the same" same
+	check "members fail, return and are added, and a third one comes and goes" equal "${what##*$'\n'}" changed
+	check "while members come and go: writes are at the limit" at_rate w $RATE
+	check "while members come and go: reads are at the limit" at_rate r $RATE
+	check "after members came and went: they have the same data" same
 	cap g "$MD" wbps=max rbps=max
 }
 
-# fs: a file that was written before one member failed and is read from the other
+# fs: a file that was written before one member failed is read from the other one
 fs() {
 	mkfs.ext4 -q -F "$MD" && mkdir -p "$TMP/mnt" && mount "$MD" "$TMP/mnt" || return 1
 	undo+=("umount $TMP/mnt")
@@ -106,7 +108,8 @@ fs() {
 	cap g "$MD" wbps=max
 }
 
-# resync: 32 MiB to the member that returns, in the name of the root group; one who writes meanwhile has a limit as well
+# resync: 32 MiB are copied to the member that returns, in the name of the root group; a group that writes
+# meanwhile has a limit as well
 resync() {
 	local begin end
 	echo 1000000 >/proc/sys/dev/raid/speed_limit_min
@@ -120,7 +123,7 @@ resync() {
 	md "$MD" --add /dev/m1 && whole || return 1
 	end=$(date +%s%N)
 	wait_loads
-	# less B, and what md looks at and writes before and after, seen every 100 ms
+	# the time less B, and what md reads and writes before and after; sampled every 100 ms
 	in_range $(((end - begin) / 1000000)) $(((SIZE - BURST) * 1000 / RATE)) $((SIZE * 1000 / RATE + 150))
 }
 
@@ -132,7 +135,7 @@ MD=$DEV
 members
 md --grow "$MD" --bitmap=internal || bail "no bitmap"
 changing
-check "a file system, assembled anew with one member" fs
+check "a file system on md that is assembled anew with one member has its data" fs
 SIZE=$(($(sectors "$MD") * 512))
-check "a resync under the root group's limit takes what it must" resync
-check "beside it another group has its own" at_rate w $MiB
+check "a resync under a limit of the root group takes the time that the limit demands" resync
+check "beside a resync under a limit of the root group another group gets its own limit" at_rate w $MiB

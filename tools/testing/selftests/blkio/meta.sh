@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Metadata is never held and its debt is repaid: ext4 with a capped writer, where
-# others' mkdir and sync end within 0.1 s; a capped group's own metadata.
+# Metadata is never held, and the debt for it is repaid: on an ext4 with a throttled writer, mkdir and
+# sync by other groups end within 0.1 s; then the own metadata of a limited group.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
@@ -10,7 +10,7 @@ LIMIT_MS=100
 
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# timed COMMAND...: TOOK is how long it takes in ms of virtual time
+# timed COMMAND...: sets TOOK to the time that the command takes, in ms of virtual time
 timed() {
 	local begin
 	begin=$(now_ms)
@@ -18,7 +18,7 @@ timed() {
 	TOOK=$(($(now_ms) - begin))
 }
 
-# With "sync" all of the file system, with "fsync" what they wrote.
+# With "sync" they call sync on all of the file system, with "fsync" on the file that they wrote.
 others() {
 	local dir
 	dir=$(mktemp -d "$MNT/others-XXXXXX")
@@ -26,7 +26,7 @@ others() {
 	case $1 in sync) sync ;; fsync) sync "$dir/file" "$dir" "$MNT" ;; esac
 }
 
-# while_held NAME SYNC: the load in g waits for its cap; others do not
+# while_held NAME SYNC: while the load in g waits for its limit, other groups do not wait
 while_held() {
 	local took=0
 	until_ns $((START + 1000000000))
@@ -35,12 +35,12 @@ while_held() {
 		((TOOK <= took)) || took=$TOOK
 		sleep 0.7
 	done
-	check "$CGV $1: mkdir and $2 of others within 0.1 s" in_range $took 0 $LIMIT_MS
-	check "$CGV $1: the writer still waits" kill -0 "${loads[0]}"
+	check "$CGV $1: mkdir and $2 by other groups take 0.1 s at most" in_range $took 0 $LIMIT_MS
+	check "$CGV $1: the writer is still throttled" kill -0 "${loads[0]}"
 	end_loads
 }
 
-# direct NAME FILE OPTION...: several I/Os outstanding
+# direct NAME FILE OPTION...: direct writes with several I/Os outstanding
 direct() {
 	local name=$1 file=$2
 	shift 2
@@ -49,8 +49,8 @@ direct() {
 	while_held "$name" sync
 }
 
-# fsyncing: data that g itself writes back is held. (sync by others would have
-# to wait for it: it is data of the file system.)
+# fsyncing: data that g itself writes back is held. (sync by other groups would have to wait for it, since it
+# is data of the file system.)
 fsyncing() {
 	start_soon
 	# on v2 data belongs to the group that dirtied the inode first
@@ -62,7 +62,7 @@ fsyncing() {
 
 in_g() { in_group g "$@"; }
 
-# What g has read: FILE is that of v1, KEY that of v2
+# The bytes that g has read: FILE is that of v1, KEY that of v2
 read_of() {
 	local dev
 	dev=$(devno "$DEV")
@@ -75,8 +75,8 @@ read_of() {
 read_bytes() { read_of io_service_bytes rbytes; }
 read_ios() { read_of io_serviced rios; }
 
-# own_metadata: g's cap is 64 KiB/s; what it reads of directories and inodes
-# passes at once, and the data that follows waits until that has been repaid
+# own_metadata: the limit of g is 64 KiB/s. Its reads of directories and inodes pass at once, and the data that
+# follows waits until the debt for them has been repaid.
 own_metadata() {
 	local rate=$((64 * KiB)) before after meta begin ideal
 	umount "$MNT"
@@ -86,29 +86,29 @@ own_metadata() {
 	sleep 2
 	before=$(read_bytes)
 	begin=$(now_ms)
-	# names and inodes of many files
+	# reads the names and inodes of many files
 	in_g find "$MNT/tree" -type f -size +1G &
 	sleep 0.01
 	timed others sync
-	check "$CGV: others do not wait for a capped reader of metadata" \
+	check "$CGV: other groups do not wait for a limited reader of metadata" \
 		in_range "$TOOK" 0 $LIMIT_MS
 	wait $!
 	after=$(read_bytes)
 	meta=$((after - ${before:-0}))
 	note "$CGV: g read $meta bytes of metadata"
-	check "$CGV: g read metadata" in_range $meta $((2 * rate)) $((100 * MiB))
+	check "$CGV: a limited group has read metadata" in_range $meta $((2 * rate)) $((100 * MiB))
 	START=0
 	load g r -f "$MNT/data" -s 64k -n 1
 	wait_loads
-	# B is 64 KiB: the data leaves when all that came before has been earned
+	# B is 64 KiB: the data is dispatched when all that came before has been earned
 	ideal=$((meta * 1000 / rate))
-	check "$CGV: the data leaves when the debt is repaid" within \
+	check "$CGV: data after metadata is dispatched when the debt is repaid" within \
 		$(($(val r end_ns) / 1000000 - begin)) $ideal 20000
 	cap g "$DEV" rbps=max
 }
 
-# repaid TEXT GROUP: one call reads several blocks of metadata under g's 1 IOPS; it returns
-# when all of them have been repaid, but for the one that B is
+# repaid TEXT GROUP: one system call reads several blocks of metadata under g's limit of 1 IOPS; it returns when all of
+# them have been repaid, except the one that B allows
 repaid() {
 	local before begin took ios
 	umount "$MNT"
@@ -125,7 +125,7 @@ repaid() {
 	check "$CGV: $1" in_range $took $(((ios > 2 ? ios - 1 : 2) * 1000 - 20)) $(((ios - 1) * 1000 + 100))
 }
 
-# never_held: xfs has its metadata not in the page cache of the disk, and says what it is
+# never_held: xfs does not have its metadata in the page cache of the disk, but marks it as metadata
 never_held() {
 	local line
 	drop_cache
@@ -137,7 +137,7 @@ never_held() {
 	[[ $line =~ nr_owed=[1-9] && ! $line =~ nr_throttled=[1-9] ]]
 }
 
-# flushing: a flush has no data, and nothing to pay
+# flushing: a flush has no data, and costs nothing
 flushing() {
 	local begin
 	cap g "$DEV" wiops=1
@@ -146,7 +146,7 @@ flushing() {
 	check "$CGV: a flush costs nothing" in_range $(($(now_ms) - begin)) 0 100
 }
 
-# populate: a file of data, and many without
+# populate: makes a file with data, and many without
 populate() {
 	local i j
 	head -c 1M /dev/zero >"$MNT/data"
@@ -160,8 +160,8 @@ populate() {
 
 null_dev nb0 size=512 memory_backed=1
 mkdir "$MNT"
-mkfs.ext4 -q -F "$DEV" || skip_all "no mkfs.ext4"
-mount "$DEV" "$MNT" 2>/dev/null || skip_all "no ext4"
+mkfs.ext4 -q -F "$DEV" || skip_all "the system has no mkfs.ext4"
+mount "$DEV" "$MNT" 2>/dev/null || skip_all "the kernel has no ext4"
 head -c 64M /dev/zero >"$MNT/file"
 populate
 plan 27
@@ -199,5 +199,5 @@ mount "$DEV" "$MNT"
 populate
 umount "$MNT"
 mount "$DEV" "$MNT"
-check "v2: metadata of xfs is owed and never held" never_held
+check "v2: metadata of xfs is a debt and never held" never_held
 umount "$MNT"

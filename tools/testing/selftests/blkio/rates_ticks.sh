@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # args: highres=off
-# Timers that end at ticks, as on machines without a clock for better ones: I/O leaves late, up to
-# a tick, and a group that always has I/O waiting still gets its limit.
+# Timers that expire at ticks, as on machines without high-resolution clocks: I/O is dispatched up to a tick late,
+# and a backlogged group still gets its limit.
 . "$(dirname "$0")/blkio_lib.sh"
 
 SEC=20
 
-# rates VERSION DEPTH SIZE_KIB RATE...: a group with each rate at once; I/O after I/O, or several
+# rates VERSION DEPTH SIZE_KIB RATE...: a group with each rate, all at once; one I/O after the other, or several
+# outstanding
 rates() {
 	local version=$1 depth=$2 size=$(($3 * KiB)) i=0 rate burst
 	shift 3
@@ -27,12 +28,12 @@ rates() {
 		cap "g$i" "$DEV" rbps=max
 		# 5 ms of the rate, or an I/O, and two ticks
 		burst=$((rate / 200 > 64 * KiB ? rate / 200 : 64 * KiB))
-		check "$version: depth $depth, $((size / KiB)) KiB at $rate B/s" in_range "$(val "$i" bytes)" \
+		check "$version: depth $depth, $((size / KiB)) KiB: the group gets $rate B/s" in_range "$(val "$i" bytes)" \
 			$((SEC * rate * 9975 / 10000 - burst)) $((SEC * rate + burst + 2 * TICK_MS * rate / 1000))
 	done
 }
 
-# The tick, from a task that sleeps for no time.
+# Measures the tick, with a task that sleeps for the shortest time.
 tick_ms() {
 	python3 -c '
 import time
@@ -44,8 +45,8 @@ print(round((time.monotonic() - begin) * 50))'
 
 plan 19
 TICK_MS=$(tick_ms)
-check "timers end at ticks" in_range "$TICK_MS" 1 20
-# its own timer would end at ticks as well
+check "timers expire at ticks" in_range "$TICK_MS" 1 20
+# the load's own timer would expire at ticks as well
 null_dev nb0 irqmode=0
 for version in v1 v2; do
 	mount_cgroup $version

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# A group is removed while its writes are held: they come under the limits that are
-# left, so that umount does not wait for a limit that nobody can change any more.
+# A group is removed while its writes are held: they wait for the limits that are left, so that umount does not
+# wait for a limit that nobody can change any more.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
 SIZE_MIB=48
 DIRECT_MIB=16
 
-# umount_ms GROUP: the time for umount with its dirty pages, which the group has no limit for
-# when it dirties them, and is gone
+# umount_ms GROUP: the time for umount with dirty pages of a removed group, which had no limit when it dirtied
+# them
 umount_ms() {
 	local begin
 	in_group "$1" dd if=/dev/zero of="$MNT/f" bs=1M count=$SIZE_MIB status=none
@@ -21,7 +21,7 @@ umount_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# direct_ms GROUP: the time until a direct write has ended that was held when its group went
+# direct_ms GROUP: the time until a direct write ends that was held when its group was removed
 direct_ms() {
 	local writer begin pid
 	in_group "$1" dd if=/dev/zero of="$MNT/direct" bs=${DIRECT_MIB}M count=1 oflag=direct status=none &
@@ -34,8 +34,8 @@ direct_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# killed_ms GROUP: the time until a task ends that was killed, waits for the I/O that is held
-# for it, and whose group is removed meanwhile
+# killed_ms GROUP: the time until a killed task ends that waits for I/O that is held for it, and whose group is
+# removed meanwhile
 killed_ms() {
 	local pid begin
 	cap "$1" "$DEV" wbps=$KiB
@@ -53,7 +53,7 @@ killed_ms() {
 
 mount_again() { mount "$DEV" "$MNT" && rm -f "$MNT/f" && sync; }
 
-# Under the parent's limit it takes as long as that says, but for the first I/Os (a burst and
+# Below the parent's limit it takes as long as that limit demands, except for the first I/Os (a burst and
 # 1 MiB).
 under_parent() {
 	local ms
@@ -74,16 +74,17 @@ echo "+io +memory" >"$CG/P/cgroup.subtree_control"
 check "v2: umount after rmdir does not wait for the removed limit" in_range "$(umount_ms c)" 0 1000
 mount_again
 cap d "$DEV" wbps=$KiB
-check "v2: what is held goes when the group goes" in_range "$(direct_ms d)" 0 1000
-check "v2: the parent's limit binds what is left" under_parent
+check "v2: I/O that was held is dispatched when its group is removed" in_range "$(direct_ms d)" 0 1000
+check "v2: the parent's limit applies to held I/O of a removed group" under_parent
 umount "$MNT"
-check "v2: a killed task does not wait for its removed group's limit" in_range "$(killed_ms k)" 0 500
+check "v2: a killed task does not wait for the limit of its removed group" in_range "$(killed_ms k)" 0 500
 mount_again
 umount_cgroup
 mount_cgroup v1
 group c k
 cap c "$DEV" wiops=4
-check "v1: what is held goes when the group goes" in_range "$(direct_ms c)" 0 500
-check "nothing is held" equal "$(grep -c 'held=[1-9]' /sys/kernel/debug/block/nb0/ioband/groups || true)" 0
+check "v1: I/O that was held is dispatched when its group is removed" in_range "$(direct_ms c)" 0 500
+check "after all groups are removed nothing is held" \
+	equal "$(grep -c 'held=[1-9]' /sys/kernel/debug/block/nb0/ioband/groups || true)" 0
 umount "$MNT"
-check "v1: a killed task does not wait for its removed group's limit" in_range "$(killed_ms k)" 0 500
+check "v1: a killed task does not wait for the limit of its removed group" in_range "$(killed_ms k)" 0 500

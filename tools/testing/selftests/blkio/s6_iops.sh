@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Scenario S6: 8192 write IOPS, set through libcgroup's tools where they are
-# there, random 4 KiB writes at depth 128, fsync at the end.
+# Scenario "8192 IOPS": a limit of 8192 write IOPS, set with libcgroup's tools where they are installed,
+# random 4 KiB writes at depth 128, and fsync at the end.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
@@ -11,7 +11,7 @@ for tool in cgcreate cgset cgget cgexec; do
 	command -v $tool >/dev/null || tools=
 done
 
-# limited OPTION...: the load, in the group
+# limited OPTION...: runs the load in the limited group
 limited() {
 	if [ -n "$tools" ]; then
 		cgexec -g blkio:$GROUP \
@@ -22,8 +22,8 @@ limited() {
 	fi
 }
 
-# The ideal: 5 s hold 40960 I/Os to the unit, the first interval B more (40 of
-# them leave at once). 0.02% is 8 I/Os.
+# The ideal: 5 s have exactly 40960 I/Os, the first interval B more (40 of them are dispatched at
+# once). 0.02% is 8 I/Os.
 steady() {
 	local n want=$((5 * IOPS)) first=1 bad=0
 	while read -r n; do
@@ -34,8 +34,8 @@ steady() {
 	return $bad
 }
 
-# Each goes out 1/8192 s after the one before, give or take 1% of that, which
-# covers the clock of the virtual machine: it ticks every 256 ns.
+# Each I/O is dispatched 1/8192 s after the one before, to within 1% of that, which covers the clock of
+# the virtual machine: it ticks every 256 ns.
 even() {
 	awk -v "from=$1" -v "ideal=$((1000000000 / IOPS))" '
 		$1 < from { next }
@@ -58,26 +58,26 @@ if [ -n "$tools" ]; then
 	cgcreate -g blkio:/$GROUP
 	groups+=("$CG/$GROUP")
 	cgset -r $FILE="$(devno "$DEV") $IOPS" $GROUP
-	check "cgget shows the limit" equal "$(cgget -n -v -r $FILE $GROUP)" "$(devno "$DEV") $IOPS"
+	check "cgget shows the limit of 8192" equal "$(cgget -n -v -r $FILE $GROUP)" "$(devno "$DEV") $IOPS"
 else
 	group $GROUP
 	cap $GROUP "$DEV" wiops=$IOPS
-	check "the file shows the limit" equal "$(cat "$CG/$GROUP/$FILE")" "$(devno "$DEV") $IOPS"
+	check "the file shows the limit of 8192" equal "$(cat "$CG/$GROUP/$FILE")" "$(devno "$DEV") $IOPS"
 fi
 
 limited -t 25 -i 5
-check "8192 IOPS within 0.02% in every 5 s after the first" steady
+check "each 5 s after the first have 8192 IOPS to within 0.02%" steady
 
 if trace_start admit release; then
 	limited -t 3
 	trace_stop "$TMP/trace"
 	sed -n 's/.* op=W .* ns=\([0-9]*\).*/\1/p' "$TMP/trace" | sort -n >"$TMP/times"
-	check "releases are evenly spaced" even $(($(val w start_ns) + 1000000000))
+	check "dispatches are evenly spaced, to within 1%" even $(($(val w start_ns) + 1000000000))
 else
-	skip "releases are evenly spaced" "no ioband tracepoints"
+	skip "dispatches are evenly spaced, to within 1%" "no ioband tracepoints"
 fi
 
-# The device takes the same time for each, so they also end evenly.
+# The device takes the same time for each I/O, so they also end evenly spaced.
 limited -t 3 -l "$TMP/log"
 awk '{ print $2 }' "$TMP/log" | sort -n >"$TMP/times"
-check "I/Os end evenly spaced" even $(($(val w start_ns) + 1000000000))
+check "completions are evenly spaced" even $(($(val w start_ns) + 1000000000))

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A limit is the same under every I/O scheduler, and while the scheduler is
-# switched and the queue frozen under load, with I/O held.
+# A limit is the same with every I/O scheduler, also while the scheduler is switched and the queue is
+# frozen under load, with I/O held.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
 SEC=10
 
-# stream NAME: I/O n leaves at n * 62.5 ms; 160 of 64 KiB end in 10 s
+# stream NAME: I/O n is dispatched at n * 62.5 ms; 160 I/Os of 64 KiB end in 10 s
 stream() {
-	check "$1: I/Os in $SEC s" equal "$(val r ios)" 160
-	check "$1: p50 of latency" within "$(val r p50_ns)" 62500000 10000
-	check "$1: p99 of latency" within "$(val r p99_ns)" 62500000 10000
+	check "$1: number of I/Os in $SEC s at the limit" equal "$(val r ios)" 160
+	check "$1: latency p50 at the limit" within "$(val r p50_ns)" 62500000 10000
+	check "$1: latency p99 at the limit" within "$(val r p99_ns)" 62500000 10000
 }
 
 plan 24
@@ -29,14 +29,14 @@ for sched in none mq-deadline kyber bfq; do
 		continue
 		;;
 	esac
-	check "$sched is used" grep -q "\[$sched\]" $QUEUE/scheduler
+	check "$sched is the scheduler of the disk" grep -q "\[$sched\]" $QUEUE/scheduler
 	start_soon
 	load g r -f "$DEV" -s 64k -t $SEC -w 1
 	wait_loads
 	stream $sched
 done
 
-# switched NAME FILE VALUE...: written in turn, 3 times a second
+# switched NAME FILE VALUE...: the VALUEs are written in turn, 3 times a second
 switched() {
 	local name=$1 file=$2 i values
 	shift 2
@@ -48,7 +48,7 @@ switched() {
 		sleep 0.333
 		echo "${values[i % ${#values[@]}]}" >"$file"
 	done
-	check "$name: I/O is still waiting" kill -0 "${loads[0]}"
+	check "$name: I/O was still held at the end" kill -0 "${loads[0]}"
 	wait_loads
 	stream "$name"
 }

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154 # from the library
-# Sourced by tests that change everything around a load while it runs, after
-# smp_lib.sh. SECONDS_EACH (3) is how long each kind of change goes on.
+# Sourced after smp_lib.sh by tests that change everything around a load while it runs. SECONDS_EACH (3) is the time
+# for each kind of change.
 SECONDS_EACH=${SECONDS_EACH:-3}
 PART=$((8 * MiB))
 LOAD_SHIFT=${LOAD_SHIFT:-2}
-# slow enough to leave the CPUs to those who change things
+# a disk so slow that the loads leave the CPUs to the tasks that change things
 DISK_LIKE=${DISK_LIKE:-hw_queue_depth=16 completion_nsec=16000000}
 
-# Each of these is one change. They fork as little as they can: pick leaves its
-# choice in REPLY.
+# Each of these functions makes one change. They fork as little as they can: pick puts its choice into REPLY.
 pick() { shift $((RANDOM % $#)); REPLY=$1; }
 some_rate() { pick max 1048576 262144 8388608 1073741824 9223372036854775807; }
 some_iops() { pick max 200 1000 50 100000 4294967296; }
 
-# set_limit GROUP KEY VALUE [default]: one limit, of the disk or of all
+# set_limit GROUP KEY VALUE [default]: sets one limit, for the disk or for all devices
 set_limit() {
 	if [ "$CGV" = v2 ]; then
 		echo "${4:-$NUMBER} $2=$3" >"$CG/$1/io.max"
@@ -93,7 +92,7 @@ look() {
 	cat "$CG/$REPLY"/{io.max,io.stat,blkio.throttle.*} "/sys/kernel/debug/block/$DISK/ioband/groups" 2>/dev/null || true
 }
 
-# change_weight GROUP...: of one of them, for all devices or this one
+# change_weight GROUP...: sets the weight of one of the groups, for all devices or for this one
 change_weight() {
 	local name value file=io.weight
 	pick "$@"
@@ -109,8 +108,8 @@ change_weight() {
 	echo "$REPLY$value" >"$CG/$name/$file"
 }
 
-# churn FUNCTION ARGUMENT...: until the file $TMP/stop is there; a change may
-# find the device busy. The nap lets the clock go on where work takes no time.
+# churn FUNCTION ARGUMENT...: makes changes until the file $TMP/stop exists; a change may fail because the device is
+# busy. The nap lets the clock go on where work takes no time.
 churn() {
 	local nr=0
 	until [ -e "$TMP/stop" ]; do
@@ -121,8 +120,8 @@ churn() {
 	[ "$nr" -gt 0 ]
 }
 
-# A load in each group given, each on its own part of the disk, with LOAD_DEPTH (16): of 4 KiB, and each of 4 times
-# the one before, or 1 << LOAD_SHIFT times
+# Runs a load in each group given, on a part of the disk of its own, with LOAD_DEPTH (16): the first with 4 KiB, and
+# each with 4 times, or 1 << LOAD_SHIFT times, the size of the one before
 start_loads() {
 	local name i=0
 	LOADS=
@@ -180,7 +179,7 @@ scenario() {
 	done
 	sleep "$SECONDS_EACH"
 	touch "$TMP/stop"
-	check "$text: changes were made" churners_ended "${names[@]}"
+	check "$text: changes were made during the load" churners_ended "${names[@]}"
 	# shellcheck disable=SC2086 # words
 	stop $LOADS
 	# shellcheck disable=SC2086 # words
@@ -188,7 +187,7 @@ scenario() {
 	find "$CG" -mindepth 1 -type d -name tmp -delete
 	# shellcheck disable=SC2086 # words
 	check "$text: each I/O ended once, without an error" intact $LOADS
-	check "$text: nothing is held" wait_for held holds_none "$DISK"
-	check "$text: the data is right" all_written
+	check "$text: no bio is held after the load" wait_for held holds_none "$DISK"
+	check "$text: the data on the disk is right" all_written
 	null_end smpnull
 }

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
 # timeout: 900
-# The release of held I/O needs no CPU in particular: a task that never leaves its CPU
-# to others, and a CPU that is kept free of unbound work, hold up nobody.
+# The dispatch of held I/O does not depend on a single CPU: it is not delayed by a task that never leaves its CPU to
+# other tasks, nor by a CPU that is kept free of unbound work.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
 CPUMASK=/sys/devices/virtual/workqueue/cpumask
 TRACING=/sys/kernel/tracing
 
-# spin: reads once from CPU 1 under the limit, then has that CPU for itself
+# spin: reads once from CPU 1, below the limit, and then occupies that CPU
 spin() {
 	echo "$BASHPID" >"$CG/a/cgroup.procs"
 	taskset -c 1 chrt -f 50 python3 - "$DEV" "$TMP/spins" <<'EOF'
@@ -31,7 +31,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# Others, limited too, go on from CPU 0 while CPU 1 is taken.
+# Other limited tasks go on from CPU 0 while CPU 1 is occupied.
 spun() {
 	cap a "$DEV" rbps=$((64 * 1024))
 	background spinner spin
@@ -41,7 +41,7 @@ spun() {
 	ended spinner
 }
 
-# in_b IOS: as many, one after the other, under a limit of 100 a second, from CPU 0
+# in_b IOS: reads from CPU 0, one after the other, below a limit of 100 a second
 in_b() {
 	(
 		echo "$BASHPID" >"$CG/b/cgroup.procs"
@@ -49,7 +49,8 @@ in_b() {
 	)
 }
 
-# kept_off: work of ours that ran on CPU 1 while that is to run none, though all I/O is from there
+# kept_off: the number of ioband's work items that ran on CPU 1 while it is kept free of work, though all I/O is from
+# there
 kept_off() {
 	local here
 	echo 1 >$CPUMASK
@@ -67,7 +68,7 @@ kept_off() {
 	((here >= 100))
 }
 
-[ "$(nproc)" -ge 2 ] || skip_all "needs two CPUs"
+[ "$(nproc)" -ge 2 ] || skip_all "the test needs two CPUs"
 [ -w $CPUMASK ] || skip_all "no cpumask of workqueues"
 plan 4
 leaks_begin
@@ -77,9 +78,9 @@ sysctl -qw kernel.sched_rt_runtime_us=-1
 undo+=("sysctl -qw kernel.sched_rt_runtime_us=950000")
 smp_null smpcpu
 cap b "$DEV" riops=100
-check "a spinning realtime task holds up nobody else" spun
-check "work stays off a CPU that is to have none" kept_off
+check "a spinning realtime task delays no other group" spun
+check "ioband's work stays off a CPU that is kept free of unbound work" kept_off
 null_end smpcpu
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# ext4 with a writer whose data may hardly leave: what others do to the file
-# system (mkdir, rename, fsync, sync) ends while the writer still waits, and the
-# file system is whole afterwards.
+# ext4 with a writer whose limit is tiny: what other groups do to the file system (mkdir, rename, fsync, sync) ends
+# while the writer is still throttled, and the file system is consistent afterwards.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
 ROUNDS=${ROUNDS:-20}
 
-# The writer's own metadata and data, as much as its cap lets through.
+# The writer's own metadata and data, as much as its limit allows.
 writer() {
 	local i
 	for ((i = 0; ; i++)); do
@@ -34,7 +33,7 @@ metadata() {
 	echo "$ROUNDS rounds of mkdir, write, fsync, rename, rm"
 }
 
-# while_waiting COMMAND...: COMMAND ends and the capped writers have not
+# while_waiting COMMAND...: the command ends, and the limited writers have not ended yet
 while_waiting() {
 	"$@" || return 1
 	running fsync && running direct && return
@@ -67,19 +66,19 @@ hierarchy() {
 	mount "$DEV" "$MNT"
 	mkdir "$MNT/other" "$MNT/w"
 	rm -f "$TMP/stop"
-	# minutes for each of the big files, if nobody lifts it
+	# the limit would take minutes for each of the big files, if it were not removed
 	cap capped "$DEV" "wbps=$((MiB / 64))" wiops=4
 	for name in fsync direct; do
 		background $name in_group_fn capped $name ${name}_writer
 	done
 	background writer in_group_fn capped writer writer
 	wait_for "held bios" holds "$DISK" 1
-	check "$1: what others do to the file system does not wait" while_waiting others_run
+	check "$1: other groups' operations on the file system do not wait for the limited writers" while_waiting others_run
 	touch "$TMP/stop"
 	cap capped "$DEV" wbps=max wiops=max
-	check "$1: the capped writers end well" ends_well
-	check "$1: the file system is whole" clean_fs
-	check "$1: nothing is held" wait_for held holds_none "$DISK"
+	check "$1: the limited writers succeed when the limit is removed" ends_well
+	check "$1: fsck finds no errors" clean_fs
+	check "$1: no bio is held in the end" wait_for held holds_none "$DISK"
 	null_end smpext
 	umount_cgroup
 }
@@ -98,5 +97,5 @@ undo+=("umount $MNT")
 head -c $((4 * MiB)) /dev/urandom >"$TMP/data"
 hierarchy v2
 hierarchy v1
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

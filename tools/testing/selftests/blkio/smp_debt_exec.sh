@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: qemu
-# Workers of io_uring make metadata and end before they have repaid it, as their task begins
-# another program: that task, which made no metadata itself, waits when it has new workers made.
-# Not in virtual time, in which io_uring, asking again and again whether they have ended, stops
-# the clock.
+# Workers of io_uring write metadata and end before they have repaid the debt, because their task executes another
+# program. That task, which wrote no metadata itself, waits when it creates new workers. This is not run in virtual
+# time: there io_uring, which asks again and again whether the workers have ended, would stop the clock.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -14,7 +13,7 @@ RATE=$((128 * KiB)) SEC=10
 
 charged() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/p/io.stat"; }
 
-# A second's debt, and what the workers make at once at the end
+# A second's debt, and what the workers write at once at the end
 at_the_limit() {
 	local begin took
 	begin=$(now_ms)
@@ -32,7 +31,7 @@ sync
 mount_cgroup v2
 group p
 cap p "$DEV" wbps=$RATE
-check "what workers owe does not end with them" at_the_limit
+check "the debt of io_uring's workers does not end with them" at_the_limit
 cap p "$DEV" wbps=max
 umount "$MNT"
-check "the kernel kept quiet" no_splat
+check "the kernel log has no splats" no_splat

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# Stacked and odd devices under a capped load: md RAID1 whose members fail and
-# come back, dm that is suspended, loop over a file system, zoned disks, whose
-# writes must keep their order. Nothing is lost and all data is right.
+# Stacked and special devices under a load with limits: md RAID1 whose members fail and return, dm that is suspended,
+# loop over a file system, and zoned disks, whose writes must keep their order. No I/O is lost and all data is right.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -15,7 +14,7 @@ md() { MDADM_NO_UDEV=1 mdadm --quiet "$@" >>"$TMP/mdadm.log" 2>&1; }
 md_state() { cat "/sys/block/$DISK/md/$1"; }
 md_whole() { [ "$(md_state degraded)" = 0 ] && [ "$(md_state sync_action)" = idle ]; }
 
-# make_md: two members, at DEV; each load gets half of it
+# make_md: makes a RAID1 of two members, at DEV; each load gets half of it
 make_md() {
 	local m
 	for m in smpm0 smpm1; do smp_null $m size=48; done
@@ -29,7 +28,7 @@ end_md() {
 	null_end smpm1
 }
 
-# A member fails, is taken out and comes back, with a rule on md, then on a member.
+# A member fails, is removed and returns, with a limit on md, then on a member.
 md_fail_and_return() {
 	local i
 	for ((i = 0; i < ROUNDS; i++)); do
@@ -40,7 +39,7 @@ md_fail_and_return() {
 	done
 }
 
-# The cap on a member holds md's bios; that member is pulled; md goes on with the other.
+# The limit of a member holds bios of md; that member is pulled; md goes on with the other one.
 md_member_pulled() {
 	cap a /dev/smpm1 wbps=1
 	cap b /dev/smpm1 wbps=1
@@ -55,14 +54,14 @@ md_tests() {
 	cap a "$DEV" "wbps=$((8 * MiB))" "rbps=$((16 * MiB))"
 	cap b "$DEV" wiops=200
 	two_loads
-	check "md: members fail and come back" md_fail_and_return
-	check "md: nothing is lost" end_two
+	check "md: members fail and return under load" md_fail_and_return
+	check "md, members fail and return: no I/O is lost" end_two
 	cap a "$DEV" wbps=max rbps=max
 	cap b "$DEV" wiops=max
 	two_loads
-	check "md: a member on which bios are held is pulled" md_member_pulled
-	check "md: nothing is lost" end_two
-	check "md: it can be stopped" end_md
+	check "md: a member that holds bios is pulled" md_member_pulled
+	check "md, a member is pulled: no I/O is lost" end_two
+	check "md: the RAID can be stopped" end_md
 }
 
 dm() { dmsetup --noudevsync --noudevrules "$@"; }
@@ -92,14 +91,14 @@ dm_tests() {
 	cap b "$DEV" wiops=100
 	cap b /dev/smplow "wbps=$((4 * MiB))"
 	two_loads
-	check "dm: suspended and resumed" dm_suspend
-	check "dm: tables replaced" dm_new_table
-	check "dm: nothing is lost" end_two
+	check "dm: it is suspended and resumed under load" dm_suspend
+	check "dm: its tables are replaced under load" dm_new_table
+	check "dm: no I/O is lost" end_two
 	dm remove smpdm
 	null_end smplow
 }
 
-# loop over a file over ext4 over a disk, rules at both ends
+# loop over a file on ext4 on a disk, with limits on both
 loop_tests() {
 	local back=$TMP/back
 	smp_null smplow size=128
@@ -116,13 +115,13 @@ loop_tests() {
 	cap b "$DEV" wiops=200
 	two_loads
 	sleep 3
-	check "loop: nothing is lost" end_two
+	check "loop: no I/O is lost" end_two
 	losetup -d "$DEV"
 	wait_for umount umount "$back"
 	null_end smplow
 }
 
-# zoned_write NAME GROUP OFFSET: each zone of a part from its start to its end
+# zoned_write NAME GROUP OFFSET: writes each zone of a part from its start to its end
 zoned_write() {
 	verify "$2" "$1" -q -b 16384 -d 16 -o "$3" -s $SIZE -w "$TMP/$1.state" "$DEV"
 }
@@ -153,7 +152,7 @@ zoned_tests() {
 	zoned_write one a 0
 	zoned_write two b $SIZE
 	wander
-	check "zoned: writes keep their order" zoned_done
+	check "zoned: writes to a zone keep their order" zoned_done
 	null_end smpzone
 }
 
@@ -166,5 +165,5 @@ dm_tests
 loop_tests
 zoned_tests
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

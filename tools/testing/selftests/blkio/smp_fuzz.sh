@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 1800
-# Random writes to all control files while I/O runs: WRITES (100000) in all, half
-# on v1 and half on v2, from SEED. Each gets the errno it should, what the files
-# say is what was written, the kernel keeps quiet.
+# Random writes to all control files while I/O runs: WRITES (100000) in all, half of them on v1 and half on v2, from
+# SEED. Each write has the right errno, the files show what was written, and the kernel logs no splat.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -26,7 +25,7 @@ lift_all() {
 	done
 }
 
-# no_rules GROUP...
+# no_rules GROUP...: no group has a limit
 no_rules() {
 	local name
 	for name; do
@@ -34,24 +33,24 @@ no_rules() {
 	done
 }
 
-# hierarchy GROUP...: the groups that are written to; loads run in the same
+# hierarchy GROUP...: the groups whose files are written to, and in which the loads run
 hierarchy() {
 	local paths=() name i=0 names=()
 	for name; do paths+=("$CG/$name"); done
 	smp_null smpnull2
 	addpart "$DEV" 1 2048 2048
-	# slow enough to leave the CPUs to the fuzzer
+	# a disk so slow that the loads leave the CPUs to the fuzzer
 	smp_null smpnull completion_nsec=20000000
 	for name; do
 		verify "$name" "load$i" -b 8192 -d 8 -o $((i * 8 * MiB)) -s $((8 * MiB)) -S "$i" "$DEV"
 		names+=("load$i")
 		i=$((i + 1))
 	done
-	check "$CGV: right errno and right state, seed $SEED" fuzz "${paths[@]}"
+	check "$CGV: all writes have the right errno and the right effect, seed $SEED" fuzz "${paths[@]}"
 	lift_all "$@"
 	stop "${names[@]}"
-	check "$CGV: all I/O ended well" intact "${names[@]}"
-	check "$CGV: no rule is left" no_rules "$@"
+	check "$CGV: all I/O ended without an error" intact "${names[@]}"
+	check "$CGV: no limit is left in the end" no_rules "$@"
 	null_end smpnull
 	null_end smpnull2
 }
@@ -66,5 +65,5 @@ mount_cgroup v1
 group a a/b c
 hierarchy a a/b c
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt uml-debug
 # timeout: 900
-# Many groups with rules on one disk: made, used, removed, on v2 and v1. There are
-# GROUPS_NR of them (10000; 1000 on the debug kernel). The memory that a (group,
-# device) pair takes is told, not judged.
+# Many groups with limits on one disk: created, used and removed, on v2 and v1. There are GROUPS_NR of them (10000; 1000
+# on the debug kernel). The memory for a group on a device is printed, and not judged.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -15,7 +14,7 @@ all_groups() {
 	python3 "$HERE/smp_groups.py" --count "$GROUPS_NR" --dev "$(devno "$DEV")" --node "$DEV" "$CG" >"$TMP/$CGV.cost"
 }
 
-# The parts of the cost that are worth a look.
+# The parts of the memory that are worth printing.
 tell() {
 	note "$CGV, $GROUPS_NR groups: $(cat "$TMP/$CGV.cost")"
 	note "$CGV: bytes of memory per (group, device) that a rule of four limits adds: $(
@@ -26,10 +25,10 @@ tell() {
 hierarchy() {
 	mount_cgroup "$1"
 	smp_null smpnull memory_backed=1 size=64
-	check "$1: $GROUPS_NR groups are made, ruled, used and removed" all_groups
+	check "$1: $GROUPS_NR groups are created, limited, used and removed" all_groups
 	tell
-	check "$1: nothing is held" wait_for held holds_none "$DISK"
-	check "$1: all are gone" wait_for "their end" none_dying
+	check "$1: no bio is held in the end" wait_for held holds_none "$DISK"
+	check "$1: the memory of all groups is freed" wait_for "their end" none_dying
 	null_end smpnull
 	umount_cgroup
 }
@@ -38,5 +37,5 @@ plan 8
 leaks_begin
 hierarchy v2
 hierarchy v1
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -3,8 +3,8 @@
 # configs: uml-debug
 # timeout: 900
 # A disk is written through the page cache, in bios of 4 KiB that are joined while they wait for their share, beside
-# others that share it: all data is right, nothing waits in the end, also while weights, the scheduler and what the
-# queue merges change.
+# other groups that share it. All data is right and no bio waits in the end, also while weights, the scheduler and the
+# merging of the queue change.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 LOAD_SHIFT=1 SECONDS_EACH=8
@@ -33,6 +33,6 @@ for mib in 40 52; do head -c $((8 * MiB)) /dev/urandom >"$TMP/data$mib"; done
 scenario "weights, merges" "b c" "change_weight $ALL" "buffered a 40" "buffered b 52" "merges"
 scenario "schedulers, limits" "b c" "change_weight $ALL" "buffered a 40" "buffered b 52" "elevator" "rules $ALL"
 umount_cgroup
-check "what was written is what is read" test ! -e "$TMP/bad"
-nothing_leaked
-check "the kernel kept quiet" no_splat
+check "buffered data is read as it was written" test ! -e "$TMP/bad"
+leak_point
+check "the kernel log has no splats" no_splat

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# As smp_weights, where groups buy device time ahead, as on a disk of hundreds of thousands of I/Os a
-# second: each I/O ends once, all data is right, nothing waits in the end, groups can go.
+# As smp_weights, where groups buy device time in advance, as on a disk of hundreds of thousands of I/Os a second: each
+# I/O ends once, all data is right, no bio waits in the end, and groups can be removed.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 LOAD_SHIFT=0 LOAD_DEPTH=64 SECONDS_EACH=6
@@ -11,7 +11,7 @@ DISK_LIKE="hw_queue_depth=16 completion_nsec=8000000"
 # shellcheck source=smp_changes.sh
 . "$HERE/smp_changes.sh"
 
-# This disk counts as one of those; how often leases have begun.
+# Makes this disk count as such a disk, and gives how often groups began to buy device time.
 lease() {
 	local dir=/sys/kernel/debug/block/$DISK/ioband
 	[ -d "$dir" ] || return 0
@@ -22,7 +22,7 @@ lease() {
 leased() {
 	scenario "$@"
 	echo "# leases began $(cat "$TMP/leases") times"
-	check "$1: with leases" test "$(cat "$TMP/leases")" -gt 0
+	check "$1: groups bought device time in advance" test "$(cat "$TMP/leases")" -gt 0
 }
 
 plan $((3 * 5 + 2))
@@ -35,5 +35,5 @@ leased "v2, weights" "$WHERE" "lease" "change_weight $ALL" "look $ALL"
 leased "v2, groups and tasks" "$WHERE" "lease" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus"
 leased "v2, limits, schedulers" "$WHERE" "lease" "change_weight $ALL" "rules $ALL" "elevator"
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the smp_*.sh tests: blkio_lib.sh, and beyond it load that is
-# checked, leaks, splats, and disks that go away.
+# Sourced by the smp_*.sh tests: sources blkio_lib.sh, and adds loads that verify their data, checks for leaks and
+# splats, and disks that are removed.
 #
-# These tests assert order, conservation, errno and that the kernel keeps quiet;
-# how long something took only by time-outs that mean "it hangs".
+# These tests assert order, conservation, errno and an empty kernel log. Time is judged only by time-outs that mean "it
+# hangs".
 
 # shellcheck source=blkio_lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/blkio_lib.sh"
@@ -16,7 +16,7 @@ SPLAT='WARNING:|(^|[^A-Z])BUG[: ]|UBSAN|KASAN:|Call Trace|Oops|ODEBUG|lockdep is
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
 echo "${0##*/} $$ begins" >/dev/kmsg
 
-# wait_for WHAT COMMAND...: until COMMAND succeeds; fails if it never does
+# wait_for WHAT COMMAND...: waits until COMMAND succeeds; fails if it does not for long
 wait_for() {
 	local what=$1 end=$((SECONDS + HANG_S))
 	shift
@@ -26,7 +26,7 @@ wait_for() {
 	done
 }
 
-# smp_null NAME [KEY=VALUE...]: null_blk with memory behind it; sets DEV, DISK
+# smp_null NAME [KEY=VALUE...]: a null_blk disk with memory behind it; sets DEV, DISK
 smp_null() {
 	local name=$1
 	shift
@@ -35,7 +35,7 @@ smp_null() {
 	wait_for "$DEV" test -b "$DEV"
 }
 
-# null_end NAME: the disk goes, and its place in configfs
+# null_end NAME: removes the disk and its place in configfs
 null_end() {
 	[ ! -d "$NULLB/$1" ] || null_gone "$1"
 }
@@ -48,10 +48,10 @@ smp_dm() {
 	DEV=/dev/$DISK
 }
 
-# no_owners: no group counts as one that has dirtied pages; a file in debugfs has no size to ask for
+# no_owners: no group has pages in dirty_owner; its contents are read, as a file in debugfs has no size
 no_owners() { ! grep -q . /sys/kernel/debug/dirty_owner; }
 
-# background NAME COMMAND...: ended NAME waits for it, in any subshell
+# background NAME COMMAND...: runs in the background; ended NAME waits for it, in any subshell
 background() {
 	local name=$1
 	shift
@@ -84,7 +84,7 @@ exec_in() {
 	exec "$@"
 }
 
-# verify GROUP NAME OPTION...: smp_verify in GROUP; $TMP/NAME.pid is its pid
+# verify GROUP NAME OPTION...: smp_verify in GROUP; $TMP/NAME.pid has its pid
 verify() {
 	local group=$1 name=$2
 	shift 2
@@ -94,7 +94,7 @@ verify() {
 }
 verify_fn() { (exec_in "$1" "$2" smp_verify "${@:3}"); }
 
-# stop NAME...: what is under way is completed first
+# stop NAME...: ends the loads; what is in flight completes first
 stop() {
 	local name
 	for name; do
@@ -102,8 +102,8 @@ stop() {
 	done
 }
 
-# results NAME: sets LINE, the last that smp_verify printed, and RESULT[KEY]. No process, here
-# and wherever a load has all CPUs: on the debug kernel one takes up to a second.
+# results NAME: sets LINE to the last line of smp_verify, and RESULT[KEY]. It starts no process, here and wherever
+# a load has all CPUs: on the debug kernel that takes up to a second.
 declare -A RESULT
 results() {
 	local lines word
@@ -113,7 +113,7 @@ results() {
 	for word in $LINE; do RESULT[${word%%=*}]=${word#*=}; done
 }
 
-# conserved NAME...: all that was submitted ended exactly once, whatever the end
+# conserved NAME...: each submitted I/O ended exactly once, with or without an error
 conserved() {
 	local name
 	for name; do
@@ -125,7 +125,7 @@ conserved() {
 	done
 }
 
-# intact NAME...: and without an error
+# intact NAME...: each submitted I/O ended exactly once, without an error
 intact() {
 	local name
 	conserved "$@" || return 1
@@ -135,7 +135,7 @@ intact() {
 	done
 }
 
-# written NAME DEVICE OPTION...: what NAME kept with -w $TMP/NAME.state is there
+# written NAME DEVICE OPTION...: the data that NAME recorded with -w $TMP/NAME.state is on the device
 written() {
 	local name=$1 dev=$2
 	shift 2
@@ -143,11 +143,11 @@ written() {
 	intact "$name.check"
 }
 
-# held DISK [GROUP]: bios that wait on the disk, in all groups or one
+# held DISK [GROUP]: the bios that wait on the disk, in all groups or in one
 held() {
 	local file=/sys/kernel/debug/block/$1/ioband/groups cg=
 	[ -e "/sys/block/$1" ] || { echo "no disk $1"; return; }
-	# there is one as soon as ioband has to do with the disk
+	# the file exists as soon as ioband knows the disk
 	[ -r "$file" ] || { echo 0; return; }
 	[ $# -lt 2 ] || cg=$(cgid "$2")
 	awk -v cg="$cg" '!cg || $1 == "cg=" cg {
@@ -158,7 +158,7 @@ held() {
 holds() { [ "$(held "$1")" -ge "$2" ]; }
 holds_none() { [ "$(held "$1")" = 0 ]; }
 
-# two_loads: groups a and b write a part of DEV each, of SIZE; end_two: nothing of it is lost
+# two_loads: groups a and b each write a part of DEV, of SIZE; end_two: no I/O of them is lost
 two_loads() {
 	verify a one -b 16384 -d 16 -s "$SIZE" -S 1 -w "$TMP/one.state" "$DEV"
 	verify b two -b 65536 -d 8 -o "$SIZE" -s "$SIZE" -S 2 -w "$TMP/two.state" "$DEV"
@@ -169,7 +169,7 @@ end_two() {
 		written two "$DEV" -b 65536 -o "$SIZE" -s "$SIZE" && wait_for held holds_none "$DISK"
 }
 
-# dying: removed groups that something still holds on to
+# dying: the removed groups that are not freed yet
 dying() {
 	if [ "$CGV" = v2 ]; then
 		sed -n 's/^nr_dying_descendants //p' "$CG/cgroup.stat"
@@ -179,21 +179,21 @@ dying() {
 }
 
 none_dying() {
-	# page cache holds on to groups as well
+	# the page cache keeps groups from being freed as well
 	echo 3 >/proc/sys/vm/drop_caches
 	[ "$(dying)" -le 0 ]
 }
 
-# removed GROUP: it can be removed, and nothing of it stays
+# removed GROUP: the group can be removed, and is freed
 removed() {
 	wait_for "rmdir $1" rmdir "$CG/$1" && wait_for "end of $1: $(dying)" none_dying
 }
 
-# leaks_begin: kmemleak forgets what it could find until now
+# leaks_begin: kmemleak forgets what it has found so far
 leaks_begin() { [ ! -e $KMEMLEAK ] || echo clear >$KMEMLEAK; }
 
-# leaks_none: kmemleak finds nothing; it reports nothing younger than 5 s. What
-# was lost while booting (pid 0) is not ours.
+# leaks_none: kmemleak finds nothing; it reports nothing younger than 5 s. Leaks from booting (pid 0) are not from the
+# test.
 leaks_none() {
 	echo scan >$KMEMLEAK
 	sleep 6
@@ -202,21 +202,20 @@ leaks_none() {
 	[ ! -s "$TMP/leaks" ] || { head -n 60 "$TMP/leaks"; return 1; }
 }
 
-# nothing_leaked: the point of a test that says so, where the kernel can tell
-nothing_leaked() {
+# leak_point: the point of a test that kmemleak finds no leaks; skipped if the kernel has no kmemleak
+leak_point() {
 	if [ -e $KMEMLEAK ]; then
-		check "nothing leaked" leaks_none
+		check "kmemleak finds no leaks" leaks_none
 	else
-		skip "nothing leaked" "this kernel has no kmemleak"
+		skip "kmemleak finds no leaks" "this kernel has no kmemleak"
 	fi
 }
 
-# no_splat: nothing bad in the kernel's log since the test began; the harness
-# looks at all of the log, with a longer list.
+# no_splat: the kernel log has no splat since the test began; the harness looks at all of the log, with a longer list.
 no_splat() {
 	local begin="${0##*/} $$ begins"
 	dmesg >"$TMP/dmesg" || return
-	grep -q -F "$begin" "$TMP/dmesg" || { echo "the kernel's log does not go back to where the test began"; return 1; }
+	grep -q -F "$begin" "$TMP/dmesg" || { echo "the kernel log does not go back to the begin of the test"; return 1; }
 	! sed "1,/$begin/d" "$TMP/dmesg" |
 		awk -f "$HERE/splats.awk" |
 		grep -a -E -m 20 "$SPLAT"

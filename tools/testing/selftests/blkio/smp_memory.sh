@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # memory: 144
-# Memory is short, on two CPUs, while a group with a limit writes, v1: the debug kernel and
-# this script leave 40 MiB of 144, which page cache of 192 MiB and two tasks that allocate
-# 6 MiB each compete for. All end, no task is killed, and no page is left over.
+# Memory is short, on two CPUs, while a group with a limit writes, on v1: the debug kernel and this script leave 40
+# MiB of 144, for which page cache of 192 MiB and two tasks that allocate 6 MiB each compete. All tasks end, none is
+# killed, and no page stays counted.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 # shellcheck source=blkio_memory.sh
@@ -19,10 +19,10 @@ phase() {
 	# shellcheck disable=SC2046 # words
 	load slow slow $(place slow 0) -L "$PART" -b -o w -s 64k -t 8
 	wait_loads
-	check "$1: all of it is counted" in_range "$(val slow bytes)" $MiB $((64 * MiB))
-	check "$1: no task is killed for its memory" equal "$(vmstat oom_kill)" 0
+	check "$1: all written bytes are charged" in_range "$(val slow bytes)" $MiB $((64 * MiB))
+	check "$1: no task is killed because memory is short" equal "$(vmstat oom_kill)" 0
 	sync
-	check "$1: every page is given back" wait_for "no owner is left" no_owners
+	check "$1: no page stays counted" wait_for "no owner is left" no_owners
 }
 
 plan 8
@@ -37,5 +37,5 @@ cap slow "$DEV" wbps=max
 small_ext4 "$DEV"
 cap slow "$DEV" wbps=$((4 * MiB))
 phase ext4
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# nvme multipath under limits and weights: bios of the disk that is seen go to the disks
-# of its paths, which are hidden; a path goes away under load, and what was on it goes to
-# the other one. Nothing is lost, and all data is right.
+# nvme multipath with limits and weights: bios to the visible disk go to the disks of its paths, which are hidden. A
+# path is removed under load, and its bios go to the other one. No I/O is lost, and all data is right.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -12,7 +11,7 @@ SIZE=$((16 * MiB))
 NVMET=/sys/kernel/config/nvmet
 NQN=blkio
 
-# target BACKING: a subsystem that has it, on two ports of the loop transport
+# target BACKING: a subsystem with this backing device, on two ports of the loop transport
 target() {
 	local port
 	mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
@@ -32,19 +31,19 @@ target() {
 		undo+=("rm -f $NVMET/ports/$port/subsystems/$NQN")
 	done
 }
-# connect PORT
+# connect PORT: connects to the subsystem by this port
 connect() {
 	echo "transport=loop,nqn=$NQN,traddr=$1,hostnqn=$NQN,hostid=11111111-1111-1111-1111-111111111111" \
 		>/dev/nvme-fabrics
 }
 disconnect() { echo 1 >"/sys/class/nvme/$1/delete_controller"; }
-# ctrls: their names
+# ctrls: the names of the controllers
 ctrls() { find /sys/class/nvme -mindepth 1 -name 'nvme*' -printf '%f\n' | sort; }
 disconnect_all() { local ctrl; for ctrl in $(ctrls); do disconnect "$ctrl"; done; }
 
 paths() { [ "$(find /sys/block -maxdepth 1 -name 'nvme*c*n*' | wc -l)" = "$1" ]; }
 
-# Each of the two paths goes in turn, and comes back.
+# Each of the two paths is removed in turn, and returns.
 one_path_goes() {
 	local round ctrl
 	for round in 1 2 3 4; do
@@ -62,11 +61,11 @@ one_path_goes() {
 scenario() {
 	two_loads
 	sleep 0.5
-	check "$1: paths go and come" one_path_goes
-	check "$1: nothing is lost" end_two
+	check "$1: paths are removed and return under load" one_path_goes
+	check "$1: no I/O is lost" end_two
 }
 
-# The last path goes while bios are held on the disk above.
+# The last path is removed while bios are held on the disk above.
 all_go() {
 	two_loads
 	wait_for "bios held" holds "$DISK" 2 || return 1
@@ -88,7 +87,7 @@ connect 1
 connect 2
 wait_for "two paths" paths 2
 DISK=$(basename "$(find /sys/block -maxdepth 1 -name 'nvme*n*' ! -name 'nvme*c*n*')") DEV=/dev/$DISK
-check "there is one disk of two paths" test -b "$DEV"
+check "there is one visible disk with two paths" test -b "$DEV"
 cap a "$DEV" "wbps=$((8 * MiB))"
 cap b "$DEV" wiops=200
 scenario limits
@@ -98,7 +97,7 @@ weight a 600 "$DEV"
 scenario weights
 cap a "$DEV" wbps=1000
 cap b "$DEV" wiops=1
-check "all paths go: all ends" all_go
+check "all paths are removed while bios are held: all bios end" all_go
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

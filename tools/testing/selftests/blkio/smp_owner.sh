@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# Pages change hands on v1 while groups come and go: tasks that write, map, punch,
-# truncate and sync the same files out of ever other groups, groups that are removed
-# with dirty pages, memory that is short. In the end every page has been given back.
+# Pages change their dirtier on v1 while groups come and go: tasks in ever other groups write, map, punch, truncate and
+# sync the same files, groups with dirty pages are removed, memory is short. In the end no page stays counted.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
-# IDS: so many groups dirty a page and go
+# IDS: this many groups dirty a page and are removed
 SEC=${SEC:-10} IDS=${IDS:-150}
 
-# none_counted: of no group; a sum would be 0 also if one has as many too many as another one has too few
+# none_counted: no page of any group is counted; a sum over all groups would hide two groups that are wrong
 none_counted() { cat /sys/kernel/debug/dirty_owner && ! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner; }
 nothing_left() { sync; wait_for "no page is counted" none_counted; }
 
-# come_and_go: groups under rule, made and removed as long as there are writers
+# come_and_go: groups below rule are made and removed as long as there are writers
 come_and_go() {
 	local n=0
 	while [ -e "$TMP/go" ]; do
@@ -23,7 +22,7 @@ come_and_go() {
 		cap "top/n$((n % 3))" "$DEV" wbps=$(((n % 5 + 1) * MiB))
 		weight "top/n$((n % 3))" $((100 + n % 9 * 100))
 		sleep 0.3
-		# tasks leave first
+		# tasks leave the group first
 		while read -r pid; do echo "$pid" >"$CG/top/cgroup.procs"; done <"$CG/top/n$((n % 3))/cgroup.procs" 2>/dev/null
 		rmdir "$CG/top/n$((n % 3))" 2>/dev/null
 		n=$((n + 1))
@@ -32,7 +31,7 @@ come_and_go() {
 	return 0
 }
 
-# turmoil DIR: three that write
+# turmoil DIR: three tasks that write
 turmoil() {
 	local i rc=0
 	: >"$TMP/go"
@@ -49,7 +48,7 @@ turmoil() {
 	return $rc
 }
 
-# many: groups that dirty a page and go with it
+# many: groups that dirty a page and are removed
 many() {
 	local i
 	for ((i = 0; i < IDS; i++)); do
@@ -68,19 +67,19 @@ mkfs.ext4 -q -F "$DEV"
 mkdir "$TMP/mnt"
 mount "$DEV" "$TMP/mnt"
 cap top "$DEV" wbps=$((16 * MiB))
-check "files of ext4, all at once" turmoil "$TMP/mnt"
-check "every page is given back" nothing_left
-check "groups that go with dirty pages" many
-check "every page is given back" nothing_left
+check "ext4: tasks write, map, truncate and sync the same files" turmoil "$TMP/mnt"
+check "ext4: no page stays counted" nothing_left
+check "groups dirty a page and are removed, one after the other" many
+check "groups that dirtied a page: no page stays counted" nothing_left
 echo 3 >/proc/sys/vm/drop_caches
-check "and their groups are forgotten" wait_for "no owner is left" no_owners
+check "groups that dirtied a page: they are freed" wait_for "no owner is left" no_owners
 umount "$TMP/mnt"
 mkfs.ext4 -q -F -O ^has_journal "$DEV" 2>/dev/null
 mount "$DEV" "$TMP/mnt"
 undo+=("umount $TMP/mnt")
-check "ext4 without a journal, all at once" turmoil "$TMP/mnt"
-check "every page is given back" nothing_left
+check "ext4 without a journal: tasks write, map, truncate and sync the same files" turmoil "$TMP/mnt"
+check "ext4 without a journal: no page stays counted" nothing_left
 umount "$TMP/mnt"
-check "and their groups are forgotten" wait_for "no owner is left" no_owners
-nothing_leaked
-check "the kernel kept quiet" no_splat
+check "ext4 without a journal: the groups are freed" wait_for "no owner is left" no_owners
+leak_point
+check "the kernel log has no splats" no_splat

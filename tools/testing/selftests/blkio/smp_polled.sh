@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# I/O that io_uring polls for, under limits and weights that change, while it is held and
-# not in the device yet, too: all of it ends, and all data is right.
+# I/O for which io_uring polls, under limits and weights that change, also while it is held and not in flight yet: all
+# I/O ends, and all data is right.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -21,7 +21,7 @@ polled_fn() {
 		--verify_fatal=1 --randseed="${3}1" --output-format=terse --aux-path="$TMP")
 }
 
-# right NAME: it ended without an error
+# right NAME: the load ended without an error
 right() {
 	wait_for "$1" test -s "$TMP/$1.rc" || return 1
 	cat "$TMP/$1.out"
@@ -38,9 +38,9 @@ scenario() {
 		"$2" "$i"
 		sleep 0.1
 	done
-	check "$1: the first" right one
-	check "$1: the second" right two
-	check "$1: nothing is held" wait_for "nothing held" holds_none "$DISK"
+	check "$1: the first load ended without an error" right one
+	check "$1: the second load ended without an error" right two
+	check "$1: no bio is held in the end" wait_for "nothing held" holds_none "$DISK"
 }
 
 limits() {
@@ -62,7 +62,7 @@ leaks_begin
 mount_cgroup v2
 group a b
 smp_null smppoll poll_queues=1
-# its pages are there then: null_blk would sleep for them while it is polled
+# allocates the disk's pages: null_blk would sleep for them while it is polled
 dd if=/dev/zero "of=$DEV" bs=1M count=$((2 * SIZE / MiB)) oflag=direct status=none
 check "the disk can be polled" grep -q 1 "/sys/block/$DISK/queue/io_poll"
 scenario limits limits
@@ -70,5 +70,5 @@ scenario weights weights
 scenario both both
 null_end smppoll
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

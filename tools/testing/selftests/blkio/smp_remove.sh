@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
 # timeout: 900
-# A disk goes away while bios are held on it: they are submitted, and end at once with or
-# without an error, nothing leaks, and the group can be removed.
+# A disk is removed while bios are held on it: they are submitted, and end at once with or without an error, nothing
+# leaks, and the group can be removed.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
 # hold_some GROUP: 16 bios of 64 KiB wait under caps that let none go today
 hold_some() {
 	verify "$1" load -b 65536 -d 16 -s 33554432 "$DEV"
-	# the first may pass on the burst
+	# the first bio may pass on the burst
 	wait_for "bios held on $DISK" holds "$DISK" 15
 }
 
-# what was held, and the load with an error, or with none if all was held
+# the result of the held bios: the load has an error, or none if all its bios were held
 ended_at_once() {
 	conserved load && [ "${RESULT[completed]}" -ge 15 ]
 }
@@ -34,7 +34,7 @@ no_trace_of_disk() {
 	[ ! -e "/sys/kernel/debug/block/$DISK" ] && [ ! -e "/sys/block/$DISK" ]
 }
 
-# remove_disk TEXT CAPPED GROUP: rules in CAPPED hold what GROUP submits
+# remove_disk TEXT CAPPED GROUP: limits of CAPPED hold what GROUP submits
 remove_disk() {
 	local text=$1 capped=$2 group=$3 number
 	smp_null "$DISK"
@@ -42,19 +42,19 @@ remove_disk() {
 	cap "$capped" "$DEV" wbps=1 rbps=1
 	check "$text: bios are held" hold_some "$group"
 	null_off "$DISK"
-	check "$text: they end, and so does what comes after them" ended_at_once
-	check "$text: no rule on a disk that is gone" no_rule_on_dead_disk "$capped" "$number"
-	check "$text: no trace of the disk" no_trace_of_disk
+	check "$text: held bios end when the disk is removed, and later ones, too" ended_at_once
+	check "$text: the removed disk has no limits" no_rule_on_dead_disk "$capped" "$number"
+	check "$text: the removed disk has no debugfs directory" no_trace_of_disk
 	null_end "$DISK"
 	smp_null "$DISK"
 	verify "$group" load -b 65536 -d 16 -s 33554432 -n 64 "$DEV"
-	check "$text: a new disk of that name has no rule" intact load
+	check "$text: a new disk with the same name has no limits" intact load
 	null_end "$DISK"
 	[ "$group" = "$capped" ] || rmdir "$CG/$group"
-	check "$text: the group is gone" removed "$capped"
+	check "$text: the group can be removed" removed "$capped"
 }
 
-# The disk goes at any moment of a load that runs at speed.
+# The disk is removed at any moment of a load at full speed.
 remove_race() {
 	local i
 	for ((i = 1; i <= ${ROUNDS:-10}; i++)); do
@@ -80,18 +80,18 @@ end_dm() {
 	null_end smplow
 }
 
-# What is held above a table that the error target replaces fails when it goes.
+# Bios that are held above a table fail when the error target replaces it.
 dm_table_replaced() {
 	cap dm "$DEV" wbps=1 rbps=1
 	hold_some dm || return 1
-	# in use, so it stays, but it is the error target from now on
+	# the device is in use, so it stays, but its target is the error target from now on
 	dmsetup --noudevsync --noudevrules remove --force smpdm >"$TMP/dm.out" 2>&1 || true
 	holds "$DISK" 15 || return 1
 	cap dm "$DEV" wbps=max rbps=max
 	failed_at_once
 }
 
-# Bios held on the disk below dm go with that disk.
+# Bios held on the disk below dm end when that disk is removed.
 dm_disk_below_gone() {
 	cap dm "$LOWER" wbps=1 rbps=1
 	DISK=smplow hold_some dm || return 1
@@ -109,12 +109,12 @@ remove_disk "v2" a a
 group a a/b
 remove_disk "v2, rule above" a a/b
 group race dm
-check "v2: a disk goes at any moment of a load" remove_race
+check "v2: a disk is removed at any moment of a load: all I/O ends" remove_race
 make_dm
-check "dm: the table replaced under held bios" dm_table_replaced
+check "dm: the table is replaced while bios are held: all bios end" dm_table_replaced
 end_dm
 make_dm
-check "dm: the disk below goes" dm_disk_below_gone
+check "dm: the disk below is removed while it holds bios: all bios end" dm_disk_below_gone
 end_dm
 umount_cgroup
 
@@ -124,5 +124,5 @@ group a
 remove_disk "v1" a a
 umount_cgroup
 
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

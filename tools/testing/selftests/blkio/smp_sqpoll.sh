@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
 # timeout: 900
-# A kernel thread submits what a task asks for through io_uring (SQPOLL): the task's group pays for
-# it, and gets no more than its limit.
+# A kernel thread submits what a task asks for through io_uring (SQPOLL): the task's group is charged for it, and gets
+# no more than its limit.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
 RATE=$MiB
-# a burst, what may be owed, and a second's worth that may be dirty
+# a burst, the largest debt, and a second's worth that may be dirty
 MORE=$((64 * KiB + 2 * RATE))
 
-# limited MODE FILE CHUNK MORE: for 6 s, as fast as it can
+# limited MODE FILE CHUNK MORE: for 6 s, as fast as the limit allows
 limited() {
 	local from begin bytes took_ms
 	from=$(wbytes a) begin=$(now_ms)
@@ -31,11 +31,11 @@ smp_null smpsqpoll memory_backed=1 size=200
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 cap a "$DEV" wbps=$RATE
 dd if=/dev/zero of="$MNT/direct" bs=1M count=8 conv=fsync status=none
-check "direct writes" limited direct "$MNT/direct" 65536 $((64 * KiB + RATE))
-check "buffered writes" limited buffered "$MNT/buffered" 65536 $MORE
-check "buffered writes, each with an fsync" limited fsync "$MNT/fsync" 65536 $MORE
+check "SQPOLL, direct writes: the group gets its limit" limited direct "$MNT/direct" 65536 $((64 * KiB + RATE))
+check "SQPOLL, buffered writes: the group gets its limit" limited buffered "$MNT/buffered" 65536 $MORE
+check "SQPOLL, buffered writes each with an fsync: the group gets its limit" limited fsync "$MNT/fsync" 65536 $MORE
 umount "$MNT"
 null_end smpsqpoll
 umount_cgroup
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: qemu
 # qemu: -drive driver=null-co,size=64M,read-zeroes=on,snapshot=on,if=none,id=nv -device nvme,drive=nv,serial=nv
-# A disk is gone before its driver says so, below a file system whose I/O a limit holds: the
-# driver tells the file system first, which waits for what is held, and removes the disk then.
+# A disk is gone before its driver notices, below a file system whose I/O a limit holds: the driver first tells the file
+# system, which waits for held I/O, and then removes the disk.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 
@@ -11,7 +11,7 @@ CTRL=/sys/class/nvme/nvme0
 DEV=/dev/nvme0n1
 MNT=$TMP/mnt
 
-# A task was killed, what it has asked for is held for hours.
+# A task was killed whose I/O is held for hours.
 held_of_killed() {
 	local pid
 	echo 3 >/proc/sys/vm/drop_caches
@@ -23,8 +23,8 @@ held_of_killed() {
 	holds "${DEV##*/}" 1
 }
 
-# The registers are not where the driver looks for them: when it is to reset the controller, it
-# finds none, as if that had been pulled out, and gives up.
+# The registers are not where the driver looks for them: when it resets the controller it finds none, as if the device
+# had been pulled out, and gives up.
 pull() {
 	printf '\0\0\0\xe0' | dd of="$CTRL/device/config" bs=4 seek=4 conv=notrunc status=none
 	background reset bash -c "! echo 1 >$CTRL/reset_controller"
@@ -37,7 +37,7 @@ goes() {
 	ended remove && wait_for "the disk to go" no_disk
 }
 
-[ -b "$DEV" ] || skip_all "no NVMe disk"
+[ -b "$DEV" ] || skip_all "the machine has no NVMe disk"
 plan 6
 mount_cgroup v2
 group g
@@ -48,9 +48,9 @@ undo+=("! mountpoint -q $MNT || umount $MNT")
 dd if=/dev/zero of="$MNT/file" bs=1M count=8 status=none
 sync
 cap g "$DEV" rbps=1
-check "a limit holds what a killed task has asked for" held_of_killed
+check "a limit holds I/O of a killed task" held_of_killed
 check "the controller is pulled: its driver gives up" pull
-check "the file system can be unmounted" umount "$MNT"
-check "the disk goes" goes
-check "the group can be removed" removed g
-check "the kernel kept quiet" no_splat
+check "after the disk is pulled: the file system can be unmounted" umount "$MNT"
+check "after the disk is pulled: the disk is removed" goes
+check "after the disk is pulled: the group can be removed" removed g
+check "the kernel log has no splats" no_splat

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
 # timeout: 900
-# Weights come, go and change under load, with groups, tasks, caps, schedulers and disks:
-# each I/O ends once, all data is right, nothing waits in the end, groups can go.
+# Weights are set, changed and removed under load, with groups, tasks, limits, schedulers and disks: each I/O ends once,
+# all data is right, no bio waits in the end, and groups can be removed.
 # shellcheck source=smp_lib.sh
 . "$(dirname "$0")/smp_lib.sh"
 # shellcheck source=smp_changes.sh
 . "$HERE/smp_changes.sh"
 
-# queued DISK: bios that wait for their share or are in flight, and those that passed and are
+# queued DISK: the bios that wait for their share or are in flight, and those in flight that passed without waiting
 queued() {
 	sed -n 's/.*outstanding=\([0-9]*\) passed=\([0-9]*\).*/\1 \2/p' "/sys/kernel/debug/block/$1/ioband/share"
 }
 nobody_waits() { [ "$(queued "$1")" = "0 0" ]; }
 
-# More than the disk takes, now and then, where otherwise nobody has to wait.
+# Sometimes more I/O than the disk can take, where otherwise no I/O would have to wait.
 flood() {
 	(exec_in "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
 }
@@ -25,7 +25,7 @@ gate() {
 	sed -n 's/.*opened=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/$DISK/ioband/share" >"$TMP/opened"
 }
 
-# The disk goes at any moment of a load that shares it.
+# The disk is removed at any moment of a load that shares it.
 remove_race() {
 	local i
 	group ra rb
@@ -41,14 +41,14 @@ remove_race() {
 	done
 }
 
-# Weights above, limits below: a bio keeps its place above only while it is in flight.
-# md raid0 hands on the bio itself, dm a copy. Each piece of a big one meets IOPS.
+# Weights above, limits below: a bio keeps its place above only while it is in flight. md raid0 passes the bio itself
+# on, dm a copy. Each piece of a large bio is charged to the limit in I/Os.
 stacked() {
 	local i top
 	smp_null below1 hw_queue_depth=8 max_sectors=64
 	smp_null below2 hw_queue_depth=8 max_sectors=64
 	if [ "$1" = md ]; then
-		md_dev md9 raid0 /dev/below1 /dev/below2 || bail "no RAID0"
+		md_dev md9 raid0 /dev/below1 /dev/below2 || bail "the kernel has no RAID0"
 		top=/dev/md9
 	else
 		dm_dev top "0 $(sectors /dev/below1) linear /dev/below1 0"
@@ -78,14 +78,14 @@ stacked() {
 	null_end below2
 }
 
-# A half of a disk hangs now and then, for longer than the gate waits for it, and then fails its
-# I/Os for a while: the other half's group goes on meanwhile, and all is right afterwards.
+# Half of a disk hangs from time to time, for longer than the gate waits for it, and then fails its I/Os for a while.
+# The group on the other half goes on meanwhile, and all data is right afterwards.
 partly_hung() {
 	local half i leg before after
 	smp_null below1 hw_queue_depth=8
 	smp_null below2 hw_queue_depth=8
 	half=$(($(sectors /dev/below1) / 2))
-	dm_dev leg "0 $half flakey /dev/below1 0 2 1 1 error_writes" || bail "no dm-flakey"
+	dm_dev leg "0 $half flakey /dev/below1 0 2 1 1 error_writes" || bail "the kernel has no dm-flakey"
 	leg=$DEV
 	dm_dev halves "0 $half linear $leg 0
 $half $half linear /dev/below2 0"
@@ -115,7 +115,7 @@ $half $half linear /dev/below2 0"
 	null_end below2
 }
 
-# completions DISK: reads and writes that it has completed
+# completions DISK: the number of reads and writes that the disk has completed
 completions() { awk '{ print $1 + $5 }' "/sys/block/$1/stat"; }
 
 plan $((6 * 4 + 6))
@@ -130,16 +130,16 @@ scenario "v2, weights and limits" "$WHERE" "change_weight $ALL" "rules $ALL" "qu
 scenario "v2, weights, groups and tasks" "$WHERE" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus" "elevator"
 LOAD_DEPTH=2
 scenario "v2, a gate that opens and closes" "$WHERE" "change_weight $ALL" "flood b" "gate"
-# that depends on the machine: weights_open wants it, in virtual time
+# this depends on the machine: weights_open asserts it in virtual time
 echo "# the gate opened $(cat "$TMP/opened") times"
 LOAD_DEPTH=16
 umount_cgroup
 mount_cgroup v2
-check "v2: the disk goes while it is shared" remove_race
+check "v2: the disk is removed while it is shared: all I/O ends" remove_race
 group a b
-check "weights on dm, limits below" stacked dm
-check "weights on md, limits below" stacked md
-check "a half of a disk hangs, and fails" partly_hung
+check "weights on dm, limits below: all I/O ends and the data is right" stacked dm
+check "weights on md, limits below: all I/O ends and the data is right" stacked md
+check "half of a disk hangs, then fails its I/Os: the other half goes on" partly_hung
 umount_cgroup
 
 mount_cgroup v1
@@ -150,5 +150,5 @@ scenario "v1, weights" "$WHERE" "change_weight $ALL" "look $ALL"
 scenario "v1, weights, groups and tasks" "$WHERE" "change_weight $ALL" "rules a b" "groups a/" "migrate $ALL" "cpus" "elevator"
 umount_cgroup
 
-nothing_leaked
-check "the kernel kept quiet" no_splat
+leak_point
+check "the kernel log has no splats" no_splat

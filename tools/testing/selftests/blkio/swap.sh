@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Swap on v2: a page that is swapped out is written as its group's, whoever needs the memory.
-# It is never held. The group owes a second of its limit at most for what others swap out;
-# the rest is charged to the group of the task that asks for it.
+# Swap on v2: a page that is swapped out is charged to the group that owns it, whichever group needs the memory. Swap is
+# never held. If other groups cause it, the owner has a debt of one second of its limit at most; the rest is charged to
+# the group of the task that asks for memory.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
 RATE=$MiB
-# a burst of 62.5 ms, and what may be owed
+# a burst of 62.5 ms, and the largest debt
 BURST=$((64 * KiB)) OWED=$RATE
 OUT=$((16 * MiB))	# what a task asks to be swapped out
 
-# owner GROUP: a task that has 32 MiB, and touches no page of it again before touch(); returns when
-# it has them
+# owner GROUP: a task that has 32 MiB and touches none of its pages again before touch(); returns when the task has
+# them
 owner() {
 	local i
 	in_group "$1" python3 - "$TMP/ready" "$TMP/touch" "$TMP/touched" <<'EOF' &
@@ -40,13 +40,13 @@ EOF
 	rm "$TMP/ready"
 }
 
-# owner_ends GROUP
+# owner_ends GROUP: ends that task
 owner_ends() {
 	echo 1 >"$CG/$1/cgroup.kill"
 	wait "$OWNER" || true
 }
 
-# reclaim ASKER GROUP: a task of ASKER has OUT bytes of GROUP swapped out; prints for how many ms it waits
+# reclaim ASKER GROUP: a task of ASKER has OUT bytes of GROUP swapped out; prints for how many ms that task waits
 reclaim() {
 	local begin
 	begin=$(now_ms)
@@ -60,8 +60,7 @@ except BlockingIOError:
 	echo $(($(now_ms) - begin))
 }
 
-# swapped ASKER GROUP: sets BY_GROUP and BY_ASKER, bytes charged, TOOK_MS, and
-# DEBT_USEC of GROUP
+# swapped ASKER GROUP: sets BY_GROUP and BY_ASKER, the bytes charged to each, TOOK_MS, and DEBT_USEC of GROUP
 swapped() {
 	local from_group from_asker
 	owner "$2"
@@ -71,15 +70,15 @@ swapped() {
 	sync
 	BY_GROUP=$(($(wbytes "$2") - from_group)) BY_ASKER=$(($(wbytes "$1") - from_asker))
 	echo "charged to the owner $BY_GROUP, to the one who asks $BY_ASKER bytes, who waits for $TOOK_MS ms"
-	# the rest of what is reclaimed are pages of the program
+	# the rest of the reclaimed pages are pages of the program
 	in_range $((BY_GROUP + BY_ASKER)) $((OUT * 3 / 4)) $((OUT * 5 / 4))
 }
 
-# nr_owed GROUP: how many I/Os have passed as its debt
+# nr_owed GROUP: the number of I/Os that passed as a debt of the group
 nr_owed() { sed -n "s/^$(devno "$DEV") .*nr_owed=\([0-9]*\).*/\1/p" "$CG/$1/io.stat" | grep . || echo 0; }
 
-# Swapped in, by a group that reads at its limit besides: no read of swap is held, eight pages at a
-# time are owed, and both together keep to the limit.
+# Pages are swapped in by a group that also reads at its limit: no read of swap is held, eight pages at a time are a
+# debt, and both together get no more than the limit.
 swapped_in() {
 	local from begin took reader elapsed owed
 	swapped b a || return 1
@@ -94,12 +93,12 @@ swapped_in() {
 	wait $reader || true
 	read -r took <"$TMP/touched"
 	echo "the owner's pages are back in $took ms"
-	# the last one may be owed
+	# the last read may still be a debt
 	within "$from" $((elapsed * RATE / 1000)) 20000 || return 1
 	in_range $(($(nr_owed a) - owed)) $((BY_GROUP / 8 / 4096)) $((BY_GROUP / 4096))
 }
 
-# The limit binds the owner, and who asks is outside of it.
+# The limit applies to the owner, and the asker is outside of it.
 from_outside() {
 	swapped b a || return 1
 	in_range "$BY_GROUP" $((OWED * 3 / 4)) $((OWED + BURST)) || return 1
@@ -107,7 +106,7 @@ from_outside() {
 	in_range "$DEBT_USEC" 500000 1100000
 }
 
-# The same by and by, at 4 times the limit: half of the limit goes to that, and no more.
+# The same over time, at 4 times the limit: half of the limit is spent on that, and no more.
 from_outside_for_long() {
 	local rounds=20 gap_s=0.25 i from
 	owner a
@@ -121,14 +120,14 @@ from_outside_for_long() {
 	in_range $(($(wbytes a) - from)) $((2 * RATE)) $((5 * RATE / 2 + OWED + 4 * BURST))
 }
 
-# The limit binds both: what both write, the one who asks waits for.
+# The limit applies to both: the asker waits for what both write.
 from_inside() {
 	swapped P/b P/a || return 1
 	equal "$BY_ASKER" 0 || return 1
 	in_range "$TOOK_MS" $((BY_GROUP * 900 / RATE)) $((BY_GROUP * 1000 / RATE + 100))
 }
 
-# A limit of the owner's and one of both: the owner owes a second, the one who asks the rest.
+# One limit applies to the owner and one to both: the owner has a debt of a second, the asker is charged with the rest.
 from_beside() {
 	cap P/a "$DEV" wbps=$((RATE / 4))
 	swapped P/b P/a || return 1
@@ -137,7 +136,7 @@ from_beside() {
 	cap P/a "$DEV" wbps=max
 }
 
-# What the kernel wants swapped out of a group without limits is nobody's debt.
+# Pages of a group without limits that the kernel wants swapped out are no group's debt.
 unlimited() {
 	swapped a b || return 1
 	equal "$BY_ASKER" 0 || return 1
@@ -154,16 +153,17 @@ echo +memory >"$CG/cgroup.subtree_control"
 group a b P P/a P/b
 echo "+io +memory" >"$CG/P/cgroup.subtree_control"
 cap a "$DEV" wbps=$RATE
-check "swapped out by a task outside of the limit" from_outside
+check "swap out by a task to which the limit does not apply: the owner's debt is bounded" from_outside
 owner_ends a
-check "swapped out by that task for long" from_outside_for_long
+check "swap out by such a task over time: half of the owner's limit is spent on it" from_outside_for_long
 owner_ends a
 cap a "$DEV" wbps=max
-check "swapped out without a limit" unlimited
+check "swap out of a group without a limit: no debt" unlimited
 owner_ends b
 cap P "$DEV" wbps=$RATE
-check "swapped out by a task below the same limit" from_inside
+check "swap out by a task below the same limit: that task waits for what both write" from_inside
 owner_ends P/a
-check "swapped out by a task below one of the limits" from_beside
+check "swap out by a task below one of two limits: the owner's debt is bounded, the task is charged with the rest" \
+	from_beside
 owner_ends P/a
-check "swapped in beside reads at the limit" swapped_in
+check "swap in beside reads at the limit: both together get the limit" swapped_in

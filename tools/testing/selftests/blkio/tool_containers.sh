@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# crun and runc by config.json and update, podman by its options: limits and weights of containers, on v2.
+# crun and runc with config.json and update, podman with its options: limits and weights of containers, on v2.
 # configs: uml-tools uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A disk whose scheduler is BFQ: crun's weights share it, within 3 %, also beside a unit of systemd's that has a weight.
-# The bounds are those of mainline's BFQ, see tool_containers_bfq_off.sh.
+# A disk whose scheduler is BFQ: containers of crun share it by their weights, to within 3 %, also beside a systemd unit
+# that has a weight. The bounds are those of mainline's BFQ, see tool_containers_bfq_off.sh.
 # configs: uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"
@@ -11,13 +11,13 @@ the_cgroup v2
 . "$HERE/blkio_container.sh"
 . "$HERE/blkio_bfq.sh"
 
-# both: the I/Os of the two containers
+# both: the I/Os of the two containers together
 both() { echo $(($(val light ios) + $(val heavy ios))); }
 
-# at_least VALUE WANTED
+# at_least VALUE WANTED: VALUE is at least WANTED
 at_least() { echo "got $1, want $2 or more"; (($1 >= $2)); }
 
-# crun_shares TEXT: two containers, 100 and 300
+# crun_shares TEXT: two containers with weights 100 and 300
 crun_shares() { shared "$1" crun '{"weight": 100}' '{"weight": 300}'; }
 
 plan 5
@@ -28,7 +28,8 @@ TOLERANCE=30000
 PERMILLE=500 shared "crun, weight 100 and 100: shares" crun '{"weight": 100}' '{"weight": 100}'
 equal=$(both)
 crun_shares "crun, weight 100 and 300: shares"
-check "together as much as with equal weights" at_least "$(both)" $((equal * 99 / 100))
+check "two containers together do as much as with equal weights" at_least "$(both)" $((equal * 99 / 100))
 systemd-run -q --unit=unrelated -p IOWeight=200 sleep 1000
 crun_shares "the same beside a unit with IOWeight=200: shares"
-check "together as much as with equal weights, beside the unit" at_least "$(both)" $((equal * 99 / 100))
+check "two containers beside a systemd unit together do as much as with equal weights" \
+	at_least "$(both)" $((equal * 99 / 100))

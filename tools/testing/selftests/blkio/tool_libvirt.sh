@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# libvirt's blkiotune: no libvirt runs here, but what it writes to the group of a domain that is not a unit of systemd's,
-# key by key (vircgroupv1.c, vircgroupv2.c), is written, measured and read back.
+# blkiotune of libvirt: libvirt itself does not run here. The files that it writes to the group of a domain that is not
+# a systemd unit, key by key (vircgroupv1.c, vircgroupv2.c), are written, measured and read back.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_tools.sh
 . "$HERE/blkio_tools.sh"
 
-# tune KEY VALUE: of blkiotune; a rate of 0 is no limit, a weight of a device that is 0 takes it back
+# tune KEY VALUE: a key of blkiotune; a rate of 0 is no limit, a weight of 0 for a device removes that weight
 tune() {
 	local file value="$DISK $2" key
 	case $1 in read_bytes_sec) key=rbps ;; write_bytes_sec) key=wbps ;; read_iops_sec) key=riops ;; write_iops_sec) key=wiops ;; esac
@@ -26,7 +26,7 @@ tune() {
 	printf %s "$value" >"$CG/$DOMAIN/$file"
 }
 
-# rate TEXT KEY OPTION...: 80 I/Os of 64 KiB at 3 MB/s, and at once when the limit has gone
+# rate TEXT KEY OPTION...: 80 I/Os of 64 KiB at 3 MB/s, and without a wait after the limit is removed
 rate() {
 	local text=$1 key=$2
 	shift 2
@@ -34,14 +34,14 @@ rate() {
 	tune "$key" 3000000
 	load heavy rate -f "$DEV" -s 64k -n 80 "$@"
 	wait_loads
-	check "$text: rate" took rate "$(paced 65536 80 3000000)"
+	check "$text: the group has the rate" took rate "$(paced 65536 80 3000000)"
 	tune "$key" 0
 	load heavy rate -f "$DEV" -s 64k -n 80 "$@"
 	wait_loads
-	check "$text of 0: no limit" in_range $(($(val rate end_ns) - $(val rate start_ns))) 1 100000000
+	check "$text of 0: the group has no limit" in_range $(($(val rate end_ns) - $(val rate start_ns))) 1 100000000
 }
 
-# iops TEXT KEY OPTION...: at 100 a second
+# iops TEXT KEY OPTION...: I/Os at 100 a second
 iops() {
 	local text=$1 key=$2
 	shift 2
@@ -49,11 +49,11 @@ iops() {
 	tune "$key" 100
 	load heavy iops -f "$DEV" -s 4k -d 4 -t 2 "$@"
 	wait_loads
-	check "$text: rate" within "$(val iops ios)" 200 10000
+	check "$text: the group has the rate" within "$(val iops ios)" 200 10000
 	tune "$key" 0
 }
 
-# shares TEXT: of the two domains, 1:3
+# shares TEXT: the two domains, with weights 1:3
 shares() {
 	start_soon
 	load light light -f "$DEV" -s 4k -p rand -d 16 -t 6
@@ -62,7 +62,7 @@ shares() {
 	check "$1" parts light heavy 750
 }
 
-# set_both KEY LIGHT HEAVY
+# set_both KEY LIGHT HEAVY: sets the weights of both domains
 set_both() {
 	DOMAIN=light
 	tune "$1" "$2"
@@ -87,10 +87,10 @@ domains() {
 	set_both device_weights 200 600
 	shares "device_weights 200 and 600: shares"
 	if [ "$CGV" = v1 ]; then list=blkio.weight_device head=; fi
-	check "device_weights: what libvirt reads" equal "$(cat "$CG/heavy/$list")" "${head:+$head
+	check "device_weights: libvirt reads back what it wrote" equal "$(cat "$CG/heavy/$list")" "${head:+$head
 }$DISK 600"
 	set_both device_weights 0 0
-	check "device_weights of 0: none is left" equal "$(cat "$CG/heavy/$list")" "$head"
+	check "device_weights of 0: no weight for a device is left" equal "$(cat "$CG/heavy/$list")" "$head"
 }
 
 plan 20

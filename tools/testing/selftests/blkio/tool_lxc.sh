@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# LXC: keys of a container's configuration, lxc-execute, lxc-start, and lxc-cgroup on a container that runs.
+# LXC: keys in the configuration of a container, lxc-execute, lxc-start, and lxc-cgroup on a running container.
 # configs: uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"
@@ -13,7 +13,7 @@ v1) PREFIX=lxc.cgroup.blkio DEVICE_WEIGHT=blkio.weight_device ;;
 v2) PREFIX=lxc.cgroup2.io DEVICE_WEIGHT=io.weight ;;
 esac
 
-# container NAME [FILE VALUE]: its configuration, with VALUE for a file of its group
+# container NAME [FILE VALUE]: writes the configuration of a container, with VALUE for a file of its group
 container() {
 	mkdir -p "$TMP/lxc/$1"
 	cat >"$TMP/lxc/$1/config" <<-TEXT
@@ -29,7 +29,7 @@ container() {
 	[ $# = 1 ] || echo "$PREFIX.${2#*.} = $3" >>"$TMP/lxc/$1/config"
 }
 
-# limited NAME KEY=VALUE: the same with a limit
+# limited NAME KEY=VALUE: writes the configuration of a container with a limit
 limited() {
 	case $CGV in
 	v1) container "$1" "$(v1_file "${2%%=*}")" "$DISK ${2#*=}" ;;
@@ -37,7 +37,7 @@ limited() {
 	esac
 }
 
-# execute NAME OPTION...: a load in it, what it prints is in NAME.json
+# execute NAME OPTION...: runs a load in the container, whose output is in NAME.json
 execute() {
 	local name=$1
 	shift
@@ -48,22 +48,22 @@ execute() {
 rates() {
 	limited reads rbps=3000000
 	execute reads -f "$DEV" -s 64k -n 80
-	check "a limit of bytes read: rate" took reads "$(paced 65536 80 3000000)"
+	check "a limit of bytes read in the configuration: rate" took reads "$(paced 65536 80 3000000)"
 	limited writes wbps=3000000
 	execute writes -f "$DEV" -o w -s 64k -n 80
-	check "a limit of bytes written: rate" took writes "$(paced 65536 80 3000000)"
+	check "a limit of bytes written in the configuration: rate" took writes "$(paced 65536 80 3000000)"
 	limited rops riops=50
 	execute rops -f "$DEV" -s 4k -d 4 -t 2
-	check "a limit of reads: rate" within "$(val rops ios)" 100 10000
+	check "a limit of read I/Os in the configuration: rate" within "$(val rops ios)" 100 10000
 	limited wops wiops=100
 	execute wops -f "$DEV" -o w -s 4k -d 4 -t 2
-	check "a limit of writes: rate" within "$(val wops ios)" 200 10000
+	check "a limit of written I/Os in the configuration: rate" within "$(val wops ios)" 200 10000
 }
 
-# cgroup_set FILE VALUE: of the container that runs
+# cgroup_set FILE VALUE: sets a file of the running container
 cgroup_set() { lxc-cgroup -P "$TMP/lxc" -n live "$1" "$2"; }
 
-# bps_is TEXT BYTES: of the container that runs, a second, over two seconds
+# bps_is TEXT BYTES: the running container does this many bytes a second, over two seconds
 bps_is() {
 	local before
 	before=$(counted lxc.payload.live Read)
@@ -84,11 +84,11 @@ live() {
 	cgroup_set "$WEIGHT" 300
 	check "lxc-cgroup sets a weight" equal "$(sed 's/default //' "$CG/lxc.payload.live/$WEIGHT")" 300
 	cgroup_set "$file" "$rate$none"
-	check "lxc-cgroup takes the limit back" equal "$(cat "$CG/lxc.payload.live/$file")" ""
+	check "lxc-cgroup removes the limit" equal "$(cat "$CG/lxc.payload.live/$file")" ""
 	lxc-stop -P "$TMP/lxc" -n live -k
 }
 
-# shares TEXT FILE VALUE VALUE: two containers, 1:3
+# shares TEXT FILE VALUE VALUE: two containers with weights 1:3
 shares() {
 	container light "$2" "$3"
 	container heavy "$2" "$4"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A user's own systemd that has the block controller delegated: limits and weights of its services and scopes act, and
-# those of the user's slice, which the user cannot change, bind them all.
+# The systemd of a user to which the block controller is delegated: limits and weights of its services and scopes apply,
+# and so do those of the user's slice, which the user cannot change.
 # configs: uml-tools-long
 # root: bookworm
 . "$(dirname "$0")/blkio_lib.sh"
@@ -10,12 +10,12 @@ USER_ID=1000
 SLICE=user.slice/user-$USER_ID.slice
 BELOW=$SLICE/user@$USER_ID.service
 
-# as_user COMMAND...: as in a session of the user's
+# as_user COMMAND...: runs the command as in a session of the user
 as_user() {
 	runuser -u someone -- env "XDG_RUNTIME_DIR=/run/user/$USER_ID" "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$USER_ID/bus" "$@"
 }
 
-# user_manager: a user, and the user's systemd
+# user_manager: makes a user and starts the user's systemd
 user_manager() {
 	useradd --uid $USER_ID someone
 	mkdir -p /run/systemd/system/user@.service.d
@@ -26,7 +26,7 @@ user_manager() {
 	mkdir -m 777 "$TMP/out"
 }
 
-# service NAME PROPERTY... -- OPTION...: of the user's; what the load prints is in NAME.json
+# service NAME PROPERTY... -- OPTION...: a load in a service of the user, whose output is in NAME.json
 END=--wait
 service() {
 	local name=$1 properties=()
@@ -56,21 +56,22 @@ limits() {
 	check "IOReadBandwidthMax= of a scope: rate" took scoped "$(paced 65536 80 3000000)"
 }
 
-# what the user cannot get round
+# what the user cannot exceed
 bound() {
 	systemctl set-property --runtime user-$USER_ID.slice "IOReadBandwidthMax=$DEV 2M"
-	capped "a limit of the user's slice binds a service that asks for more: rate" "IOReadBandwidthMax=$DEV 5M" 2000000
-	# the slice has a burst in hand again
+	capped "a limit of the user's slice applies to a service with a higher limit: rate" \
+		"IOReadBandwidthMax=$DEV 5M" 2000000
+	# wait until the slice has a burst in hand again
 	sleep 1
-	capped "one that asks for less has less: rate" "IOReadBandwidthMax=$DEV 1M" 1000000
+	capped "a service with a lower limit than the slice: rate" "IOReadBandwidthMax=$DEV 1M" 1000000
 	END=--no-block
 	for name in one two; do service $name "IOReadBandwidthMax=$DEV 5M" -- -f "$DEV" -s 64k -t 4; done
 	END=--wait
 	sleep 5
-	check "two services together have no more than the slice" \
+	check "two services together get no more than the limit of the slice" \
 		within $((($(val one bytes) + $(val two bytes)) / 4)) 2000000 20000
-	check "the user cannot change the slice's limit" refused "$CG/$SLICE/io.max"
-	check "nor that of the user's systemd" refused "$CG/$BELOW/io.max"
+	check "the user cannot change the limit of the slice" refused "$CG/$SLICE/io.max"
+	check "the user cannot change the limit of the user's systemd" refused "$CG/$BELOW/io.max"
 	systemctl set-property --runtime user-$USER_ID.slice IOReadBandwidthMax=
 }
 
@@ -83,7 +84,7 @@ weights() {
 	service heavy IOWeight=300 -- -f "$DEV" -s 4k -p rand -d 16 -t 6 -S 2
 	sleep 7
 	check "IOWeight=100 and 300 of two services: shares" parts light heavy 750
-	# the user's slice has 100 beside system.slice with 300, whatever is below
+	# the user's slice has weight 100 beside system.slice with 300, whatever the weights below are
 	systemctl set-property --runtime system.slice IOWeight=300
 	service light IOWeight=10000 -- -f "$DEV" -s 4k -p rand -d 16 -t 6
 	systemd-run -q --no-block --unit=heavy -p "StandardOutput=truncate:$TMP/other.json" \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# systemd on cgroup v1: what unit properties ask for, and what the kernel gives. It writes no limits of IOPS there, and
-# multiplies weights by five, up to 1000.
+# systemd on cgroup v1: unit properties, and the limits and weights that the kernel applies. It writes no limits in IOPS
+# there, and multiplies weights by five, up to 1000.
 # configs: uml-tools uml-tools-long
 # root: bookworm
 # args: systemd.unified_cgroup_hierarchy=0
@@ -17,7 +17,7 @@ limits() {
 	capped "the path of a file means its disk: rate" "IOWriteBandwidthMax=/mnt/file 3M" -f /mnt/file -o w
 }
 
-# systemd-cgtop shows what a service reads
+# systemd-cgtop shows the bytes that a service reads
 top_shows() {
 	local shown
 	END=--no-block
@@ -30,7 +30,7 @@ top_shows() {
 	within "$shown" 1000000 70000
 }
 
-# a limit of I/Os is written by the service itself: systemd has no name for it here
+# the service itself writes a limit in I/Os: systemd has no property for it on v1
 iops() {
 	local file=blkio.throttle.read_iops_device
 	END=--no-block
@@ -49,7 +49,7 @@ iops() {
 	TEXT
 	systemctl daemon-reload
 	systemctl start writes
-	check "the limit by ExecStartPre=: rate" within "$(val writes ios)" 400 10000
+	check "a limit in I/Os written by ExecStartPre=: rate" within "$(val writes ios)" 400 10000
 }
 
 plan 19
@@ -58,7 +58,7 @@ disks
 limits
 iops
 live blkio.throttle.read_bps_device "$DISK 2000000"
-check "systemd-cgtop: what a service reads" top_shows
+check "systemd-cgtop shows the bytes that a service reads" top_shows
 umount /mnt
 null_dev slow completion_nsec=4000000 hw_queue_depth=8
 DISK=$(devno "$DEV")
@@ -68,4 +68,4 @@ for scheduler in none mq-deadline; do
 	shared "IODeviceWeight=50 and 150, $scheduler: shares" "IODeviceWeight=$DEV 50" "IODeviceWeight=$DEV 150"
 done
 shared "BlockIOWeight=200 and 600: shares" BlockIOWeight=200 BlockIOWeight=600
-check "systemd has found nothing to complain about" equal "$(journalctl -q -b | grep -c 'Failed to set')" 0
+check "systemd has logged no errors about its writes" equal "$(journalctl -q -b | grep -c 'Failed to set')" 0

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Torture, by seed: each round is a world of groups, disks and loads that verify their data, in which limits, weights,
+# Torture, generated from seeds: each round has groups, disks and loads that verify their data, while limits, weights,
 # groups, tasks, schedulers and queues change, disks fail and are pulled, and memory runs short; see torture.py and
-# torture_changes.py. TORTURE_SEED=N is the first round (1); more follow until TORTURE_SECONDS=S have gone (only one).
-# TORTURE_WITHOUT=CHANGE,... leaves changes out: those are the functions of torture_changes.py and torture_faults.py.
+# torture_changes.py. TORTURE_SEED=N is the first round (1); more rounds follow until TORTURE_SECONDS=S have passed (one
+# round only). TORTURE_WITHOUT=CHANGE,... leaves out changes: functions of torture_changes.py and torture_faults.py.
 # environment: TORTURE_SEED TORTURE_SECONDS TORTURE_WITHOUT
 # timeout: 900
 # shellcheck source=smp_lib.sh
@@ -15,13 +15,13 @@ rounds() {
 		echo "# torture.py: status $?"
 }
 
-# In virtual time a round lasts long and costs little.
+# In virtual time a round covers much time at little cost.
 VIRTUAL=
 [ "${IOBAND_GUEST:-}" != uml-vt ] || VIRTUAL=1
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 [ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null || true
-[ -d $NULLB ] || skip_all "no null_blk with configfs"
-# Where the kernel finds data races, those of our functions are reported; a report is a splat.
+[ -d $NULLB ] || skip_all "the kernel has no null_blk with configfs"
+# With KCSAN, data races in functions of ioband are reported; a report is a splat.
 KCSAN=/sys/kernel/debug/kcsan
 if [ -e $KCSAN ]; then
 	echo whitelist >$KCSAN
@@ -29,7 +29,7 @@ if [ -e $KCSAN ]; then
 		sort -u | while read -r name; do echo "$name" >$KCSAN || true; done
 	echo on >$KCSAN
 fi
-# A root over 9p loses files while tasks that read them are killed: those here come from memory.
+# A root over 9p loses files while tasks that read them are killed: these files are copied to memory first.
 if [ -n "${BLKIO_BIN:-}" ]; then
 	cp -r "$BLKIO_BIN" "$TMP/bin"
 	PATH=$TMP/bin:$PATH
@@ -52,7 +52,7 @@ while IFS= read -r line; do
 done < <(rounds)
 echo "# clock: $(cut -d . -f 1 /proc/uptime) s"
 if [ -n "$broken" ]; then
-	# What hangs would hang again while it is taken away.
+	# A task that hangs would make the clean-up hang as well.
 	echo "1..$((seen + 1))"
 	echo "Bail out! a round has not come to its end"
 	trap - EXIT
@@ -61,7 +61,7 @@ fi
 if [ -n "$lingers" ]; then
 	trap - EXIT
 else
-	nothing_leaked
+	check "kmemleak finds no leaks" leaks_none
 fi
-check "the kernel kept quiet" no_splat
+check "the kernel log has no splats" no_splat
 plan "$tap_nr"

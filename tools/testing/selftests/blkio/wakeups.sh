@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# What the release of held I/O costs in work items: each is a wakeup. At a low rate each
-# I/O leaves at its own time; at a high one many leave together, and no group waits for
-# longer than that takes.
+# The number of work items, each of which is a wakeup, for the dispatch of held I/O. At a low rate each I/O is
+# dispatched at its own time; at a high rate many are dispatched together, and no group waits for longer than it takes
+# to collect them.
 . "$(dirname "$0")/blkio_lib.sh"
 
 TRACING=/sys/kernel/tracing
 
 ran() { grep -c 'function ioband_' $TRACING/trace || true; }
 
-# works IOPS DEPTH SECONDS: work items of ioband that ran, and I/Os; IOS is how many
+# works IOPS DEPTH SECONDS: the number of work items of ioband that ran, and of I/Os; IOS is the latter
 works() {
 	local before
 	cap g "$DEV" riops="$1"
@@ -30,8 +30,8 @@ together() {
 	((WORKS > 0 && WORKS * 10 <= IOS)) && within "$IOS" 400000 6000
 }
 
-# alone: two for each I/O, one that picks it and one that submits it.  The I/Os that are
-# held when the load's time is over leave, too, and are not among its I/Os.
+# alone: two work items for each I/O, one that takes it and one that submits it. The I/Os that are held when the load
+# ends are dispatched, too, and are not among its I/Os.
 alone() {
 	local depth=16
 
@@ -39,12 +39,13 @@ alone() {
 	within "$IOS" 2000 3000 && in_range "$WORKS" $((IOS * 19 / 10)) $(((IOS + depth) * 2))
 }
 
-[ -e $TRACING/events/workqueue/workqueue_execute_start ] || mount -t tracefs none $TRACING 2>/dev/null || skip_all "no trace events"
+[ -e $TRACING/events/workqueue/workqueue_execute_start ] || mount -t tracefs none $TRACING 2>/dev/null ||
+	skip_all "the kernel has no trace events"
 plan 2
 echo 65536 >$TRACING/buffer_size_kb
 echo 1 >$TRACING/events/workqueue/workqueue_execute_start/enable
 mount_cgroup v2
 group g
 null_dev nb0 size=64 hw_queue_depth=1024 completion_nsec=10000
-check "at 400,000 IOPS I/Os leave in groups of ten and more" together
-check "at 1,000 IOPS each leaves at its own time" alone
+check "at 400,000 IOPS ten or more I/Os are dispatched together" together
+check "at 1,000 IOPS each I/O is dispatched at its own time" alone

@@ -2,35 +2,35 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # timeout: 900
-# Weights divide a disk: scenarios S1 and S2, on v1 and v2, by the cgroup's weight and
-# by the one for the device. Rates are those without control.
+# Weights share a disk, on v1 and v2, by the weight of the cgroup and by that for the device; scenarios "10/30/60" and
+# "threads". The rates are compared with those without control.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
 ONE_TAG="completion_nsec=6600000 hw_queue_depth=1"
 SERIAL="completion_nsec=100000 mbps=100"
 
-# S1: 10/30/60
+# 10/30/60
 s1() {
 	local op where
 	for op in r w; do
 		for where in seq rand; do
 			for depth in 4 8; do
 				DEPTHS=("$depth" "$depth" "$depth")
-				compare "$CGV, S1 $1, $op $where, depth $depth" 5000 0 "$W1" -o $op -p $where -s 64k
+				compare "$CGV, 10/30/60 $1, $op $where, depth $depth" 5000 0 "$W1" -o $op -p $where -s 64k
 			done
 		done
 	done
 }
 
-# S2: 50, 100 and 200 threads at 40/20/10, and at equal weights
+# 50, 100 and 200 threads at 40/20/10, and at equal weights
 s2() {
 	DEPTHS=(50 100 200)
-	compare "$CGV, S2 $1" 3000 "$2" "800 400 200" -o rw -p rand -s 4k
-	compare "$CGV, S2 $1, equal" 3000 "$2" "300 300 300" -o rw -p rand -s 4k
+	compare "$CGV, threads $1" 3000 "$2" "800 400 200" -o rw -p rand -s 4k
+	compare "$CGV, threads $1, equal weights" 3000 "$2" "300 300 300" -o rw -p rand -s 4k
 }
 
-# S1 on a device each: nobody is slowed
+# 10/30/60 with a device for each group: no group is slowed down
 own_devices() {
 	local i before
 	DEVS=()
@@ -48,12 +48,13 @@ own_devices() {
 	for i in "${DEVS[@]}"; do know "$i"; done
 	run -s 64k
 	for i in a b c; do
-		check "$CGV: a device each, nobody is slowed, $i" in_range "$(counted $i)" $((before * 99 / 100)) $((before * 101 / 100))
+		check "$CGV, a device for each group: group $i is not slowed down" \
+			in_range "$(counted $i)" $((before * 99 / 100)) $((before * 101 / 100))
 	done
 	DEVS=()
 }
 
-# S2 as in the seed: a partition for each
+# threads, with a partition for each group
 partitions() {
 	local i
 	# shellcheck disable=SC2086 # words
@@ -61,7 +62,7 @@ partitions() {
 	for i in 1 2 3; do addpart "$DEV" $i $((i * 524288)) 524288; done
 	DEVS=("${DEV}p1" "${DEV}p2" "${DEV}p3")
 	DEPTHS=(50 100 200)
-	compare "$CGV, S2 on partitions" 3000 0 "800 400 200" -o rw -p rand -s 4k
+	compare "$CGV, threads on partitions" 3000 0 "800 400 200" -o rw -p rand -s 4k
 	DEVS=()
 }
 

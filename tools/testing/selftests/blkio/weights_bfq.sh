@@ -1,18 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A disk whose scheduler is BFQ: ioband's gate stands aside, BFQ shares by the weights that
-# ioband's files have, and they are as good as BFQ's own, see weights_bfq_off.sh.  Switching
-# the scheduler under load goes over without loss.
+# A disk whose scheduler is BFQ: ioband's share gate holds no bios, and BFQ shares by the weights in ioband's files, as
+# well as by its own, see weights_bfq_off.sh. When the scheduler is switched under load no I/O is lost.
 # configs: uml-vt
 # timeout: 900
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 . "$HERE/blkio_bfq.sh"
 
-# waits NAME: how many I/Os of a group the gate has held, if any ever came to it
+# waits NAME: how many I/Os of a group the gate has held, if any
 waits() { sed -n "s/^$(devno "$DEV") .* share_waits=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
 
-# a_quarter POINTS FROM TO: in these eighths of the time a got a quarter, within so many points
+# a_quarter POINTS FROM TO: in these eighths of the time group a got a quarter, to within POINTS
 a_quarter() {
 	local a b
 	a=$(in_eighths a "$2" "$3")
@@ -21,13 +20,13 @@ a_quarter() {
 	((100 * a >= (25 - $1) * (a + b) && 100 * a <= (25 + $1) * (a + b)))
 }
 
-# in_eighths NAME FROM TO: I/Os of a load in these eighths of its time
+# in_eighths NAME FROM TO: the I/Os of a load in these eighths of its time
 in_eighths() {
 	sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
 		awk -v "from=$2" -v "to=$3" 'NR >= from && NR <= to { n += $1 } END { print n + 0 }'
 }
 
-# switched FROM TO: a load in the middle of which the scheduler changes
+# switched FROM TO: a load during which the scheduler is changed
 switched() {
 	echo "$1" >"$QUEUE/scheduler"
 	know "$DEV"
@@ -37,10 +36,10 @@ switched() {
 	load b b -f "$DEV" -d 8 -t $T -i 1 -s 64k -p rand -S 2
 	sleep 4
 	echo "$2" >"$QUEUE/scheduler"
-	check "$1, then $2: both go on" kill -0 "${loads[0]}" "${loads[1]}"
+	check "$1, then $2: both loads go on" kill -0 "${loads[0]}" "${loads[1]}"
 	wait_loads
 	for name in a b; do
-		check "$1, then $2: nothing of $name is lost" equal "$(val $name errors)" 0
+		check "$1, then $2: no I/O of $name is lost" equal "$(val $name errors)" 0
 	done
 }
 
@@ -54,25 +53,25 @@ weights 100 300
 weight b 300 "$DEV"
 weight b 100
 run -p rand -s 64k
-check "a weight for the device: shares" shared 30000 0 100 300
+check "BFQ with a weight for the device: groups get their shares" shared 30000 0 100 300
 weight b default "$DEV"
 run -p rand -s 64k
-check "no more: shares" shared 30000 0 100 100
+check "BFQ after the weight for the device is removed: groups get their shares" shared 30000 0 100 100
 weight b 300
 run -p rand -s 64k
-check "the gate held nothing" equal "$(waits b)" ""
+check "BFQ: the gate has held no I/O" equal "$(waits b)" ""
 
 weights 100 300
 switched none bfq
-check "none, then bfq: a quarter before" a_quarter 1 2 4
-check "none, then bfq: a quarter after" a_quarter 5 6 8
+check "none, then bfq: a quarter for the lighter group before the switch" a_quarter 1 2 4
+check "none, then bfq: a quarter for the lighter group after the switch" a_quarter 5 6 8
 switched bfq none
-check "bfq, then none: a quarter before" a_quarter 5 2 4
-check "bfq, then none: a quarter after" a_quarter 1 6 8
+check "bfq, then none: a quarter for the lighter group before the switch" a_quarter 5 2 4
+check "bfq, then none: a quarter for the lighter group after the switch" a_quarter 1 6 8
 group late
 echo bfq >"$QUEUE/scheduler"
 NAMES=(a late)
 weight a 300
 run -p rand -s 64k
-check "a group that comes later has the default" shared 30000 0 300 100
+check "BFQ: a new group has the default weight" shared 30000 0 300 100
 null_off aside

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Booted with ioband=off, BFQ has its own weights, as in mainline: what weights_bfq.sh is to
-# be no worse than.
+# With ioband=off BFQ has its own weights, as in mainline: the shares with which those of weights_bfq.sh are compared.
 # configs: uml-vt
 # args: ioband=off
 # timeout: 600

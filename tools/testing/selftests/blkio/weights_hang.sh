@@ -1,19 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# A disk of which a part hangs for two seconds: the group whose I/Os hang keeps no places of
-# the other one, and has its share again as soon as they complete. Then all of the disk hangs:
-# it gets all that there is.
+# Part of a disk hangs for two seconds: the group whose I/Os hang occupies no places of the other group, and has its
+# share again as soon as they complete. Then the whole disk hangs: all I/O is dispatched to it.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
 NAMES=(hung well)
 DEPTHS=(64 64)
 
-# state WORD: what the file share says, I/Os
+# state WORD: the number of I/Os for this word in the file share
 state() { sed -n "s/.* $1=\([0-9]*\).*/\1/p" "/sys/kernel/debug/block/${TOP##*/}/ioband/share"; }
 
-# hangs VOLUME FROM TO: it does not go on in between, s after START; what is known in the middle
+# hangs VOLUME FROM TO: a volume hangs in between, s after START; sets the state in the middle
 hangs() {
 	until_ns $((START + $2 * 1000000000))
 	dmsetup --noudevsync suspend --noflush --nolockfs "$1"
@@ -25,7 +24,7 @@ hangs() {
 	dmsetup --noudevsync resume "$1"
 }
 
-# part NAME FROM TO: its I/Os in 10 ms, on average, are half of what both disks do
+# part NAME FROM TO: the I/Os of a load in 10 ms are, on average, half of what both disks do
 part() {
 	local mean
 	mean=$(sed 's/.*\[//; s/\].*//; s/, /\n/g' "$TMP/$1.json" |
@@ -33,13 +32,13 @@ part() {
 	in_range "$mean" 152 168
 }
 
-# Two parts of TOP, which is made of two disks; the first of them hangs on demand. 32 I/Os at a
-# time, 1 ms each: 320 in 10 ms.
+# Two parts of TOP, which is made of two disks; the first of them can be made to hang. The disks do 32 I/Os at a time,
+# 1 ms each: 320 in 10 ms.
 parts() {
 	local half table one
 	null_dev hungdisk completion_nsec=1000000 hw_queue_depth=16
 	half=$(sectors "$DEV")
-	dm_dev hangs "0 $half linear $DEV 0" || skip_all "no device mapper"
+	dm_dev hangs "0 $half linear $DEV 0" || skip_all "the kernel has no device mapper"
 	one=$DEV
 	null_dev welldisk completion_nsec=1000000 hw_queue_depth=16
 	table="0 $half linear $one 0
@@ -65,16 +64,16 @@ for i in 0 1; do
 done
 hangs hangs 2 4
 wait_loads
-check "before: half of the disks for one group" part hung 150 198
-check "and for the other" part well 150 198
-check "a part hangs: nothing for the group that uses it" bins hung 202 399 0 1
-# 100 ms until it is known
-check "and what its disk does for the other" part well 220 395
-# and one more each 100 ms
-check "what hangs is known" in_range "$(cat "$TMP/stuck")" 1 64
-check "it goes on: half for the one again" part hung 430 580
-check "and for the other" part well 430 580
-check "nothing is stuck any more" equal "$(state stuck)" 0
+check "before a part of the disk hangs: half of the disk for the first group" part hung 150 198
+check "before a part of the disk hangs: half of the disk for the second group" part well 150 198
+check "a part of the disk hangs: the group that uses it gets nothing" bins hung 202 399 0 1
+# it takes 100 ms until the hang is known
+check "a part of the disk hangs: the other group gets all that its part does" part well 220 395
+# and one more I/O each 100 ms
+check "a part of the disk hangs: debugfs tells how many I/Os are stuck" in_range "$(cat "$TMP/stuck")" 1 64
+check "after the hang: half of the disk for the first group" part hung 430 580
+check "after the hang: half of the disk for the second group" part well 430 580
+check "after the hang: no I/O is stuck" equal "$(state stuck)" 0
 
 start_soon
 for i in 0 1; do
@@ -82,4 +81,4 @@ for i in 0 1; do
 done
 hangs top 1 3
 wait_loads
-check "the whole disk hangs: it gets all that there is" equal "$(cat "$TMP/inflight")" "$(cat "$TMP/outstanding")"
+check "the whole disk hangs: all I/O is dispatched to it" equal "$(cat "$TMP/inflight")" "$(cat "$TMP/outstanding")"

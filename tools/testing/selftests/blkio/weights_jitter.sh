@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # timeout: 900
-# A disk whose I/Os take anything between nothing and 10 ms, 64 at a time: latencies say
-# nothing of how many it needs to be busy, and the shares are right all the same.
+# A disk whose I/Os take a random time up to 10 ms, 64 at a time: latencies tell nothing about how many I/Os it needs to
+# be busy, and the shares are right all the same.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
@@ -19,5 +19,5 @@ T=4
 for elevator in none mq-deadline kyber; do
 	echo "$elevator" >"/sys/block/${DEV##*/}/queue/scheduler"
 	compare "jitter, $elevator" 5000 64 "$WEIGHTS" -p rand -s 4k
-	check "jitter, $elevator: depth" in_range "$(depth_found "$DEV")" 52 70
+	check "random latencies, $elevator: the measured queue depth is within bounds" in_range "$(depth_found "$DEV")" 52 70
 done

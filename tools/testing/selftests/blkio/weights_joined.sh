@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# A disk without a file system is written back in bios of 4 KiB, which become requests of far more: also those that
-# wait for their share, so that a writer beside a reader has all that the reader leaves.
+# A disk without a file system is written back in bios of 4 KiB, which are merged into much larger requests. Bios that
+# wait for their share are merged, too, so that a writer beside a reader gets all that the reader leaves.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
-# written: requests and sectors that DEV has written
+# written: the requests and sectors that DEV has written
 written() { awk '{ print $5, $7 }' "/sys/block/${DEV##*/}/stat"; }
 
-# writes_beside WRITER READER: seconds 3 to 8 of a writer's 8, in a group, and of a reader's in another one, if named;
-# sets BPS, REQUEST and READS a second
+# writes_beside WRITER READER: seconds 3 to 8 of a writer's 8, in a group, beside a reader in another group, if one is
+# named; sets BPS, REQUEST and READS per second
 writes_beside() {
 	local before after
 	start_soon
@@ -29,37 +29,38 @@ writes_beside() {
 	sync
 }
 
-# wbytes GROUP: bytes that it has written to DEV
+# wbytes GROUP: the bytes that the group has written to DEV
 wbytes() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
 
 mount_cgroup v2
 group a b
 plan 12
-# eight at a time
+# eight requests at a time
 null_dev joined completion_nsec=5000000 hw_queue_depth=8 size=6000
 writes_beside a
 free=$BPS request=$REQUEST
-check "without weights: requests of 64 KiB or more" test "$request" -ge 65536
+check "a writer without weights: requests of 64 KiB or more" test "$request" -ge 65536
 NAMES=(a b)
 weights 100 300
 know "$DEV"
 writes_beside a b
-check "beside a reader: requests as large" in_range "$REQUEST" $((request * 9 / 10)) $((request * 11 / 10))
-check "beside a reader: all that it leaves" test "$BPS" -ge $((free * 7 * 95 / 800))
-check "the reader has what one I/O after the other gets" in_range "$READS" 190 200
-# alone, but the device is known by now
+check "a writer beside a reader: requests as large as without weights" \
+	in_range "$REQUEST" $((request * 9 / 10)) $((request * 11 / 10))
+check "a writer beside a reader: it gets all that the reader leaves" test "$BPS" -ge $((free * 7 * 95 / 800))
+check "a writer beside a reader: the reader gets what one I/O after the other gets" in_range "$READS" 190 200
+# alone, but the device has been measured by now
 writes_beside a a
-check "a reader of the same group: it goes before writeback" test "$READS" -ge 90
-check "and costs the writer no more than its I/Os" test "$BPS" -ge $((free * 7 * 90 / 800))
+check "a reader in the writer's group: its reads are dispatched before writeback" test "$READS" -ge 90
+check "a reader in the writer's group: the writer loses no more than the reads" test "$BPS" -ge $((free * 7 * 90 / 800))
 # as many 4 KiB as there are I/Os
 echo 2 >"/sys/block/${DEV##*/}/queue/nomerges"
 writes_beside a b
-check "nothing is joined where nothing is merged" equal "$REQUEST" 4096
-check "nor does it take more than its share then" in_range "$READS" 190 200
+check "nomerges: waiting bios are not merged" equal "$REQUEST" 4096
+check "nomerges: the writer gets no more than its share" in_range "$READS" 190 200
 echo 0 >"/sys/block/${DEV##*/}/queue/nomerges"
 null_off joined
 
-# both wait, and one leads
+# both writers wait, and one is ahead
 null_dev shared completion_nsec=1000000 hw_queue_depth=4 size=1000
 know "$DEV"
 DEPTHS=(8 8)
@@ -73,10 +74,10 @@ until_ns $((START + 6000000000))
 got_a=$(($(wbytes a) - from_a)) got_b=$(($(wbytes b) - from_b))
 wait_loads
 echo "# $got_a, $got_b bytes"
-check "two writers at 100:300: shares of bytes" in_range $((got_a * 1000 / (got_a + got_b))) 240 260
+check "two writers at 100:300: they write bytes by weight" in_range $((got_a * 1000 / (got_a + got_b))) 240 260
 null_off shared
 
-# what was written is what is there
+# the data is what was written
 null_dev kept completion_nsec=500000 hw_queue_depth=2 size=64 memory_backed=1
 know "$DEV"
 head -c $((24 * 1048576)) /dev/urandom >"$TMP/data"
@@ -87,5 +88,6 @@ in_group a dd if="$TMP/data" of="$DEV" bs=4k seek=7000 conv=notrunc,fsync status
 wait_loads
 echo 3 >/proc/sys/vm/drop_caches
 check "24 MiB in blocks of 64 KiB are right" cmp -s -n $((24 * 1048576)) "$TMP/data" "$DEV"
-check "and of 4 KiB" cmp -s -i "0:$((7000 * 4096))" -n $((24 * 1048576)) "$TMP/data" "$DEV"
-check "in the end nothing is left" grep -q 'inflight=0 outstanding=0 passed=0 ' "/sys/kernel/debug/block/${DEV##*/}/ioband/share"
+check "24 MiB in blocks of 4 KiB are right" cmp -s -i "0:$((7000 * 4096))" -n $((24 * 1048576)) "$TMP/data" "$DEV"
+check "no bio waits in the end" \
+	grep -q 'inflight=0 outstanding=0 passed=0 ' "/sys/kernel/debug/block/${DEV##*/}/ioband/share"

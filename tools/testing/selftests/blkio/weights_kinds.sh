@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # timeout: 900
-# Four kinds of disk under each scheduler, and disks that are made of disks or have no
-# queue: shares and rate, without a setting.
+# Four kinds of disk with each scheduler, and disks that are made of disks or have no queue: shares and rate, without
+# tuning.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
-# kind NAME LEAST MOST SLOTS SIZE KEY=VALUE...: its depth is found within LEAST .. MOST
+# kind NAME LEAST MOST SLOTS SIZE KEY=VALUE...: the measured queue depth is within LEAST .. MOST
 kind() {
 	local name=$1 least=$2 most=$3 slots=$4 size=$5 elevator
 	shift 5
@@ -15,7 +15,7 @@ kind() {
 	for elevator in $ELEVATORS; do
 		echo "$elevator" >"/sys/block/$name/queue/scheduler"
 		compare "$name, $elevator" 5000 "$slots" "$WEIGHTS" -p rand -s "$size"
-		check "$name, $elevator: depth" in_range "$(depth_found "$DEV")" "$least" "$most"
+		check "$name, $elevator: the measured queue depth is within bounds" in_range "$(depth_found "$DEV")" "$least" "$most"
 	done
 	null_off "$name"
 }
@@ -24,15 +24,15 @@ mount_cgroup v2
 group a b c
 WEIGHTS="100 300 600"
 plan $((4 * 3 * 3))
-# for BFQ see weights_bfq.sh
+# BFQ is tested in weights_bfq.sh
 ELEVATORS="none mq-deadline kyber"
 
 T=20
 kind onetag 1 1 0 4k completion_nsec=6600000 hw_queue_depth=1
 T=4
 kind serial 1 32 0 64k completion_nsec=100000 mbps=100
-# A hundred and three thousand times as slow as the real ones: in virtual time a look at
-# the clock takes 256 ns, and those of a burst are not to be what is measured.
+# Disks a hundred and three thousand times as slow as real ones: in virtual time a look at the clock takes 256 ns, and
+# the looks for many I/Os at once must not be what is measured.
 T=8
 DEPTHS=(32 32 64)
 kind flash 60 64 64 4k completion_nsec=10000000

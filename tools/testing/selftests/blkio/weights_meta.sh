@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # memory: 512
-# Weights and metadata of ext4, which others may wait for: its reads do not wait for their
-# group's share of the disk. A group that reads nothing else leaves half of the disk to others
-# however much it asks for, and pays with what it reads of data afterwards, within a bound.
+# Weights and metadata of ext4, for which other groups may wait: reads of metadata do not wait for their group's share
+# of the disk. A group that reads only metadata leaves half of the disk to other groups, however much it asks for, and
+# pays with its later reads of data, within a bound.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
@@ -12,7 +12,7 @@ MNT=$TMP/mnt
 FILES=4000		# whose inodes are a block each
 READ_NS=1000000		# of the disk, for any I/O
 
-# make_files: ext4 on DEV with as many empty files
+# make_files: an ext4 on DEV with this many empty files
 make_files() {
 	mkfs.ext4 -q -F -E lazy_itable_init=0 -N $((FILES + 64)) -I 4096 -b 4096 "$DEV"
 	mkdir -p "$MNT"
@@ -25,11 +25,11 @@ for i in range(int(sys.argv[2])):
 	mount -o ro,inode_readahead_blks=1 "$DEV" "$MNT"
 }
 
-# cold: what was read is forgotten
+# cold: drops what was read from the caches
 cold() { echo 3 >/proc/sys/vm/drop_caches; ls "$MNT" >"$TMP/names"; }
 
-# stats GROUP FIRST NR TASKS SECONDS: so many tasks look at NR files each, or for so long;
-# prints how many, and the longest time that one took, ns
+# stats GROUP FIRST NR TASKS SECONDS: this many tasks stat NR files each, or for so long; prints how many files, and the
+# longest time for one, in ns
 stats() {
 	in_group "$1" python3 -c 'import os, sys, threading, time
 mnt, first, nr, tasks, seconds = sys.argv[1], *(int(word) for word in sys.argv[2:])
@@ -49,7 +49,7 @@ for thread in threads:
 print(len(took), max(took))' "$MNT" "${@:2}"
 }
 
-# beside COMMAND...: while two other groups have 32 reads outstanding each
+# beside COMMAND...: runs the command while two other groups have 32 reads outstanding each
 beside() {
 	cold
 	start_soon
@@ -63,7 +63,7 @@ beside() {
 	note "$nr files, $longest ns at most"
 }
 
-# flood: metadata alone for two seconds, then one read of data
+# flood: metadata only for two seconds, then one read of data
 flood() {
 	stats reader 100 480 8 2
 	in_group reader blkio_load -f "$DEV" -s 4k -n 1 >"$TMP/after.json"
@@ -79,24 +79,24 @@ weight reader 1
 weight other 1000
 weight third 1000
 beside stats reader 0 20 1 4
-# its own time, and that of what is in the device: two, and now and then a third, which shows
-# whether the device does more at once by now
-check "at a weight of 1 of 2001, metadata is read at once" in_range "$longest" $READ_NS $((9 * READ_NS / 2))
+# the time of the read itself and of what is in the device: two I/Os, and sometimes a third, which shows whether the
+# device does more at once by now
+check "a group with weight 1 of 2001: its metadata is read at once" in_range "$longest" $READ_NS $((9 * READ_NS / 2))
 
 for name in reader other third; do weight $name 200; done
 beside flood
-# the first and the last half second of it aside
-check "8 tasks read nothing but metadata: a quarter of the disk is for one group" bins other 7 10 120 130
-check "and a quarter for the other" bins third 7 10 120 130
-check "and half for these tasks" in_range "$nr" 950 1050
-# a debt of 100 ms of the disk, of which it has a third when all three want it
-check "what they read of data afterwards waits, and not for long" \
+# without the first and the last half second
+check "8 tasks read metadata only: a quarter of the disk for the first other group" bins other 7 10 120 130
+check "8 tasks read metadata only: a quarter of the disk for the second other group" bins third 7 10 120 130
+check "8 tasks read metadata only: half of the disk for these tasks" in_range "$nr" 950 1050
+# a debt of 100 ms of the disk, of which the group gets a third when all three have I/O
+check "after 8 tasks read metadata only: their read of data waits, within the bound" \
 	in_range "$(val after max_ns)" 150000000 310000000
 
-# 16 at a time: where tasks wait for room in the disk, there is no scheduler to have room for more
+# 16 I/Os at a time: where tasks wait for a tag, there is no scheduler that could take more I/Os
 umount "$MNT"
 null_dev nb0 size=200 memory_backed=1 completion_nsec=$READ_NS hw_queue_depth=16
 make_files
 beside flood
 ahead=$(sed -n 's/.* ahead=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/share")
-check "no scheduler: nothing is sent ahead" equal "$ahead" 0
+check "no scheduler: no I/O is dispatched ahead" equal "$ahead" 0

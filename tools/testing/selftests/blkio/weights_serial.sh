@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Weights on a disk that takes many I/Os and does one after the other, as fast as they are long:
-# it has to have two for the time that they are on their way. What counts is its time.
+# Weights on a disk that accepts many I/Os and does one after the other, in proportion to their length. It needs two
+# I/Os,
+# because of the time that they are on their way. Groups share its time.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
@@ -10,7 +11,7 @@ NAMES=(short long)
 DEPTHS=(32 32)
 SIZES=(4k 256k)
 
-# by_time WEIGHT WEIGHT SHARE SHARE: parts of all I/Os, by number
+# by_time WEIGHT WEIGHT SHARE SHARE: shares of all I/Os, by number
 by_time() {
 	weights "$1" "$2"
 	know "$DEV"
@@ -27,15 +28,15 @@ plan 6
 serial_dev 0 64 950000 13000000 400000
 mount_cgroup v2
 group short long third
-# the times of the two are 1 : 4.2
-check "equal weights: equal times" by_time 200 200 42 10
+# the times of an I/O of the two groups are 1 : 4.2
+check "equal weights, I/Os of 4 KiB and 256 KiB: equal times" by_time 200 200 42 10
 check "300:100" by_time 300 100 126 10
 check "100:300" by_time 100 300 14 10
 
-# opened: how often the gate let all go that came
+# opened: how often the gate has opened
 opened() { sed -n 's/.* opened=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/share"; }
 
-# one_by_one: three groups have one I/O each, which the disk does one after the other
+# one_by_one: three groups have one I/O each, and the disk does one after the other
 one_by_one() {
 	local name before
 	weights 200 200
@@ -49,8 +50,8 @@ one_by_one() {
 }
 one_by_one
 
-# The rest of a read that the disk takes in pieces waits for the limit of its group, and keeps
-# no place in the disk meanwhile.
+# The rest of a read that the disk takes in pieces waits for the limit of its group, and occupies no place in the disk
+# meanwhile.
 weights 200 200
 echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
 cap long "$DEV" riops=16
@@ -58,5 +59,6 @@ start_soon
 load long long -f "$DEV" -s 256k -p rand -d 8 -t 4
 load short short -f "$DEV" -s 4k -p rand -d 32 -t 4 -a $((START + 1000000))
 wait_loads
-check "of 64 pieces, 16 a second: one is complete after 4 s" equal "$(val long ios)" 1
-check "and the other group has the rest of the disk" in_range "$(val short ios)" 3850 4000
+check "a read of 64 pieces at 16 pieces a second: it is complete after 4 s" equal "$(val long ios)" 1
+check "beside a read in pieces that waits for its limit: the other group gets the rest of the disk" \
+	in_range "$(val short ios)" 3850 4000

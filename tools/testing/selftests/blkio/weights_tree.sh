@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # timeout: 900
-# Weights in a hierarchy, weights that change under load, weights with limits, and
-# weights far apart.
+# Weights in a hierarchy, weights that change under load, weights together with limits, and weights that differ
+# greatly.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_share.sh"
 
@@ -18,29 +18,31 @@ tree() {
 	know "$DEV"
 	T=16
 	if [ "$1" = v1 ]; then
-		# a group's own I/O counts as that of a child with the default weight
+		# a group's own I/O counts like that of a child with the default weight
 		NAMES=(p p/a/x p/a/y p/b q)
 		DEPTHS=(8 8 8 8 8)
 		run -s 4k -p rand
 		# p 2/3: itself 2/7, a 3/7 (x 3/4, y 1/4), b 2/7
-		check "v1: three levels, with I/O of its own in the middle" shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
+		check "v1, three levels, the middle one with I/O of its own: groups get their shares" \
+			shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
 		echo $((2 * DFL)) >"$CG/p/blkio.leaf_weight"
 		run -s 4k -p rand
 		# p 2/3: itself 4/9, a 3/9, b 2/9
-		check "v1: the group in the middle has a leaf weight" shared 5000 0 16 9 3 8 18
+		check "v1, a leaf weight of the group in the middle: groups get their shares" shared 5000 0 16 9 3 8 18
 		echo "$(devno "$DEV") $DFL" >"$CG/p/blkio.leaf_weight_device"
 		run -s 4k -p rand
-		check "v1: and another one on this disk" shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
+		check "v1, another leaf weight for this disk: groups get their shares" \
+			shared 5000 0 $((2 * 2 * 4)) $((3 * 3 * 2)) $((3 * 1 * 2)) $((2 * 2 * 4)) $((7 * 4))
 	else
 		NAMES=(p/a/x p/a/y p/b q)
 		DEPTHS=(8 8 8 8)
 		run -s 4k -p rand
 		# p 2/3: a 3/5 (x 3/4, y 1/4), b 2/5
-		check "v2: three levels" shared 5000 0 $((2 * 3 * 3)) $((2 * 3)) $((2 * 2 * 4)) $((5 * 4))
+		check "v2, three levels: groups get their shares" shared 5000 0 $((2 * 3 * 3)) $((2 * 3)) $((2 * 2 * 4)) $((5 * 4))
 		NAMES=(p/a/y p/b)
 		DEPTHS=(8 8)
 		run -s 4k -p rand
-		check "v2: who is away leaves it to siblings" shared 5000 0 3 2
+		check "v2, a group is idle: its siblings get its share" shared 5000 0 3 2
 	fi
 }
 
@@ -63,8 +65,8 @@ live() {
 	weights $((DFL * 2)) $((DFL / 5))
 	T=4
 	run -s 4k -p rand
-	check "$1: a heavy group has its limit" in_range "$(counted a)" 1480 1505
-	check "$1: and leaves the rest to the other" in_range "$(counted b)" $((30000 - 1505 - 300)) $((30000 - 1480))
+	check "$1: a group with a great weight and a limit gets its limit" in_range "$(counted a)" 1480 1505
+	check "$1: the other group gets the rest" in_range "$(counted b)" $((30000 - 1505 - 300)) $((30000 - 1480))
 	cap a "$DEV" riops=max
 }
 
@@ -76,8 +78,8 @@ scenarios() {
 	umount_cgroup
 }
 
-# many NUMBER: as many active groups, every second one with half the weight; sets EVEN and
-# ODD to what those with the greater and with the lesser got
+# many NUMBER: this many active groups, every second one with half the weight; sets EVEN and ODD to the I/Os of the
+# heavier and of the lighter groups
 many() {
 	local i
 	null_dev many completion_nsec=1000000 hw_queue_depth=64
@@ -111,7 +113,7 @@ weights 1 10000
 know "$DEV"
 T=8
 run -s 4k -p rand
-check "1 against 10000: neither starves" in_range "$(counted low)" 3 12
+check "weights 1 and 10000: neither group starves" in_range "$(counted low)" 3 12
 many 200
-check "200 groups: at full rate" within $((EVEN + ODD)) 192000 100000
-check "200 groups: two shares to one" within $((1000 * EVEN / ODD)) 2000 10000
+check "200 groups: the device is busy" within $((EVEN + ODD)) 192000 100000
+check "200 groups: heavier groups get twice as much" within $((1000 * EVEN / ODD)) 2000 10000

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The any-window bound R*t + max(B, first I/O) on the full trace of what left,
-# for mixes of sizes, directions and depths, at rates from 1 IOPS and 4 KiB/s to
-# 10 GB/s; and that a limit gives all of R while something waits for it.
+# The bound of limits in any window of time, R*t + max(B, first I/O), checked on a full trace of all dispatches, for
+# mixes of sizes, directions and depths, at rates from 1 IOPS and 4 KiB/s to 10 GB/s; and that a backlogged group gets
+# all of R.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
 MIX=512,4k,12k,64k,256k,1M,4M
 
-# mix GROUP IOS SIZES: loads of different depth, in each direction and in both
+# mix GROUP IOS SIZES: loads of different depths, in each direction and in both
 mix() {
 	load "$1" "$1-rw" -f "$DEV" -o rw -p rand -s "$3" -n $(($2 / 5)) -S 11
 	load "$1" "$1-r8" -f "$DEV" -p rand -s "$3" -n $(($2 / 5)) -d 8 -S 22
@@ -17,7 +17,7 @@ mix() {
 	load "$1" "$1-w64" -f "$DEV" -o w -p rand -s "$3" -n $(($2 / 5)) -d 64 -S 55
 }
 
-# judge DESCRIPTION LIMIT...: of all that the loads did; a bad trace is kept
+# judge DESCRIPTION LIMIT...: checks the trace of all loads; a trace that fails is kept
 judge() {
 	local desc=$1 failed=$tap_failed
 	shift
@@ -29,7 +29,7 @@ judge() {
 	fi
 }
 
-# one VERSION IOS SIZES CAP...: one group, one limit for reads, one for writes
+# one VERSION IOS SIZES CAP...: one group, with one limit for reads and one for writes
 one() {
 	local version=$1 ios=$2 sizes=$3 pair unit limits=() id
 	shift 3
@@ -49,7 +49,7 @@ one() {
 	umount_cgroup
 }
 
-# both: bytes and I/Os limited together; either may be what binds
+# both: limits in bytes and in I/Os together; either may be the tighter one
 both() {
 	local id
 	mount_cgroup v2
@@ -64,14 +64,14 @@ both() {
 	umount_cgroup
 }
 
-# ids GROUP...: of the leaves in which I/O is done, separated by commas
+# ids GROUP...: the numbers of the leaf groups that do I/O, separated by commas
 ids() {
 	local name list=
 	for name; do list+=",$(cgid "$name")"; done
 	echo "${list#,}"
 }
 
-# tree: two and three levels; each level's limit binds all below it
+# tree: two and three levels; the limit of each level applies to all below it
 tree() {
 	local all mid
 	mount_cgroup v2
@@ -96,7 +96,7 @@ tree() {
 	umount_cgroup
 }
 
-# shared LEVELS PATH...: leaves without limits wait for the one of their ancestor
+# shared LEVELS PATH...: leaf groups without limits wait for the limit of their ancestor
 shared() {
 	local levels=$1 leaf i=0
 	shift
@@ -117,17 +117,17 @@ shared() {
 	umount_cgroup
 }
 
-# spoiled DESCRIPTION AWK: the trace of the first case, spoiled, must be refused
+# spoiled DESCRIPTION AWK: the check must refuse the trace of the first case after this change
 spoiled() {
 	awk "$2" "$TMP/first" >"$TMP/trace"
 	not() {
 		! python3 "$HERE/window_check.py" --dev "$(devno "$DEV")" "$TMP/trace" "${first[@]}"
 	}
-	check "the check refuses $1" not
+	check "the check of the trace refuses $1" not
 }
 
 null_dev nb0 completion_nsec=10000
-trace_start || skip_all "no ioband tracepoints"
+trace_start || skip_all "the kernel has no ioband tracepoints"
 plan 18
 one v2 100 512,4k,16k,64k rbps=4096 wbps=8192
 one v1 100 512,4k,16k,64k rbps=8192 wbps=4096
@@ -136,7 +136,7 @@ one v1 150 $MIX rbps=3000000 wbps=1048576
 one v2 1500 $MIX rbps=100000000 wbps=250000000
 one v2 6000 $MIX rbps=10000000000 wbps=4000000000
 one v2 8000 512,4k rbps=100000000 wbps=99999937
-# an I/O is a burst: what a timer is late would be lost
+# an I/O is a burst: the group would lose rate by late timers
 one v2 1500 64k rbps=12800000 wbps=13107200
 one v2 100 4k,64k riops=1 wiops=2
 one v1 100 4k,64k riops=3 wiops=1

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Who must not wait for its rate to dirty pages does not: a write that asks not to be
-# kept gets EAGAIN at once, and by trying again its group's rate; a write() that waits can
-# be killed; one of io_uring goes in parts.
+# Tasks that must not wait to dirty pages do not wait: a write with RWF_NOWAIT gets EAGAIN at once, and when repeated
+# the rate of its group; a write() that waits can be killed; a write by io_uring is divided into parts.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -10,8 +9,8 @@
 
 RATE=$((256 * KiB)) SEC=20
 
-# RWF_NOWAIT, as io_uring writes, again after 1 ms where it is refused. Prints bytes after
-# 2 s, the bytes of the rest, how often it was refused, and the longest call in us.
+# Writes with RWF_NOWAIT, as io_uring does, again after 1 ms if refused. Prints the bytes after 2 s, the bytes of the
+# rest, how often a write was refused, and the longest call in us.
 ASYNC='
 import os, sys, time
 fd, size, sec = os.open(sys.argv[1], os.O_WRONLY), int(sys.argv[2]), int(sys.argv[3])
@@ -35,26 +34,27 @@ print(*done, refused, round(longest * 1e6))
 async() {
 	local first rest refused longest
 	make_fs "$1" "$DEV" -q
-	# else each is refused for the time that is to be written to the inode
+	# otherwise each write is refused while the inode has a new time that has to be written
 	mount -o remount,lazytime "$MNT"
 	dd if=/dev/zero "of=$MNT/file" bs=1M count=64 conv=fsync status=none
 	note_all
 	in_group g1 python3 -c "$ASYNC" "$MNT/file" $((64 * MiB)) $SEC >"$TMP/async" || true
 	cat "$TMP/async"
 	read -r first rest refused longest <"$TMP/async" || true
-	check "$1, RWF_NOWAIT: its rate" within "${rest:-0}" $((RATE * SEC)) 10000
-	check "$1, RWF_NOWAIT: refused meanwhile" in_range "${refused:-0}" $((SEC * 10)) $((SEC * 1100))
+	check "$1, RWF_NOWAIT: the group gets its limit" within "${rest:-0}" $((RATE * SEC)) 10000
+	check "$1, RWF_NOWAIT: writes are refused while the limit has no room" \
+		in_range "${refused:-0}" $((SEC * 10)) $((SEC * 1100))
 	check "$1, RWF_NOWAIT: no call waits, us" in_range "${longest:-1000000}" 0 100
 	sync
-	check "$1, RWF_NOWAIT: paid for" equal "$(moved 1)" $((first + rest))
-	check "$1, RWF_NOWAIT: nothing stays counted" none_left
+	check "$1, RWF_NOWAIT: the writes are paid for" equal "$(moved 1)" $((first + rest))
+	check "$1, RWF_NOWAIT: no page stays counted" none_left
 	umount "$MNT"
 }
 
-# waits PID: asleep, in the kernel
+# waits PID: the task is asleep, in the kernel
 waits() { grep -q ' (dd) D ' "/proc/$1/stat"; }
 
-# killed FS MKFS_ARGUMENT: a writer that waits for pages of its own, three points
+# killed FS MKFS_ARGUMENT: a writer that waits for its own dirty pages is killed; three points
 killed() {
 	local begin writer
 	make_fs "$1" "$DEV" -q "$2"
@@ -62,17 +62,17 @@ killed() {
 	 exec dd if=/dev/zero "of=$MNT/file" bs=16M count=4 status=none) &
 	writer=$!
 	sleep 3
-	check "$1, write() of 16 MiB: it waits" waits "$writer"
+	check "$1, write() of 16 MiB under a limit: the task waits" waits "$writer"
 	begin=$(now_ms)
 	kill -KILL "$writer"
 	wait "$writer" 2>/dev/null || true
-	check "$1, write() of 16 MiB: killed at once, ms" in_range $(($(now_ms) - begin)) 0 20
+	check "$1, write() of 16 MiB under a limit: the task can be killed at once, ms" in_range $(($(now_ms) - begin)) 0 20
 	sync
-	check "$1, write() of 16 MiB: nothing stays counted" none_left
+	check "$1, write() of 16 MiB under a limit: no page stays counted" none_left
 	umount "$MNT"
 }
 
-# apart: a write of 2 MiB by io_uring leaves the file to others while it waits
+# apart: while a write of 2 MiB by io_uring waits, others can use the file
 apart() {
 	local begin ring
 	make_fs ext4 "$DEV" -q -F
@@ -81,7 +81,8 @@ apart() {
 	sleep 2
 	begin=$(now_ms)
 	echo >>"$MNT/ring"
-	check "io_uring, a write of 2 MiB: another group appends, ms" in_range $(($(now_ms) - begin)) 0 200
+	check "while a write of 2 MiB by io_uring waits another group appends to the file, ms" \
+		in_range $(($(now_ms) - begin)) 0 200
 	wait "$ring"
 	umount "$MNT"
 }

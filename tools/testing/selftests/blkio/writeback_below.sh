@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of groups with limits to a file system on dm or loop, with the limits on that device and on
-# the disk below: as fast as the limit, and nobody waits.
+# Buffered writes of groups with limits to a file system on dm or loop, with the limits on that device and on the disk
+# below: they are as fast as the limit, and other groups do not wait.
 # configs: uml-vt
 # memory: 2048
 # timeout: 600
@@ -10,10 +10,11 @@
 . "$HERE/blkio_writeback.sh"
 
 SEC=6
-# should it not be paced, it ends after so many I/Os
+# if writes were not paced, the load would end after this many I/Os
 MOST=800
 
-# spliced, mapped FILE: a page after the other for SEC, or 64 MiB; nobody asks before these are dirtied
+# spliced, mapped FILE: dirties one page after the other for SEC seconds, or 64 MiB; these ways do not ask before they
+# dirty
 spliced() {
 	python3 - "$1" "$SEC" <<'EOF'
 import os, sys, time
@@ -39,7 +40,7 @@ for at in range(0, 64 << 20, 4096):
 EOF
 }
 
-# unasked TEXT TOP BELOW: what tasks dirty without asking before is at the limit too
+# unasked TEXT TOP BELOW: tasks that dirty pages without asking before get the limit, too
 unasked() {
 	local how at wrote limit=$((256 * KiB))
 	make_fs ext4 "$2" -q -F -E lazy_itable_init=0
@@ -51,14 +52,15 @@ unasked() {
 		at=$(counted g1)
 		in_group g1 bash -c "$(declare -f $how); SEC=$SEC; $how '$MNT/$how'"
 		wrote=$(($(counted g1) - at))
-		check "$1, $how: at the limit below" in_range $wrote $((limit * (SEC - 1))) $((limit * (SEC + 1) + MiB))
+		check "$1, $how: the group gets the limit of the disk below" \
+			in_range $wrote $((limit * (SEC - 1))) $((limit * (SEC + 1) + MiB))
 		sync
 	done
 	cap g1 "$DEV" wbps=max
 	umount "$MNT"
 }
 
-# stacked TEXT TOP BELOW: a file system on TOP, caps on one, then on the other
+# stacked TEXT TOP BELOW: a file system on TOP, with limits on one device, then on the other
 stacked() {
 	local i
 	make_fs ext4 "$2" -q -E lazy_itable_init=0
@@ -92,7 +94,7 @@ over_loop() {
 	stacked loop "$DEV" "$below"
 }
 
-# sent LIMIT: how long fsync() takes, ms, while 1 MiB is on its way to the disk BELOW, which has the limit by then
+# sent LIMIT: the time of fsync(), ms, while 1 MiB is on its way to the disk BELOW, for which LIMIT is set by then
 sent() {
 	local writer begin
 	rm -f "$MNT/file" "$TMP"/dirty* "$TMP/limited"
@@ -123,8 +125,8 @@ EOF
 	sync
 }
 
-# Pages are under writeback from when the file system builds their bio, and someone may wait for them before that
-# bio is at the disk that has the limit: here 100 ms earlier. The bio before it has left a debt of two seconds.
+# Pages are under writeback from the moment when the file system builds their bio, and a task may wait for them before
+# that bio is at the disk that has the limit: here 100 ms earlier. The bio before it has left a debt of two seconds.
 on_its_way() {
 	local BELOW alone
 	null_dev "belowdelay$HIERARCHY" size=100 memory_backed=1
@@ -133,12 +135,12 @@ on_its_way() {
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
 	sent max >/dev/null
 	alone=$(sent max)
-	check "dm-delay, fsync while bios are on their way to the limit: as without one, ms" in_range \
+	check "dm-delay, fsync while bios are on their way to a limited disk: as fast as without a limit, ms" in_range \
 		"$(sent $((256 * KiB)))" 50 $((alone + 20))
 	umount "$MNT"
 }
 
-# A group that owes to the disk below waits before it has the lock of a file.
+# A group with a debt on the disk below waits before it has the lock of a file.
 others_file() {
 	local below begin most=0 took writer i
 	null_dev "belowfile$HIERARCHY" size=100 memory_backed=1
@@ -157,8 +159,8 @@ others_file() {
 		((took <= most)) || most=$took
 		sleep 0.1
 	done
-	check "a writer owes to the disk below: another group's append to its file, ms" in_range "$most" 0 50
-	check "a writer owes to the disk below: it is still at work" test -d /proc/$writer
+	check "a writer with a debt on the disk below: another group appends to its file, ms" in_range "$most" 0 50
+	check "a writer with a debt on the disk below: it is still at work" test -d /proc/$writer
 	wait $writer
 	cap g1 "$below" wbps=max
 	umount "$MNT"

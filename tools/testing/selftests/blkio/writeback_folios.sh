@@ -2,25 +2,25 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: qemu
 # timeout: 900
-# Large folios: a group is charged for the pages that it dirtied of one, and for no
-# others, whatever dirtied them; no data is written that nobody pays for.
+# Large folios: a group is charged for the pages of a folio that it dirtied, and for no others, whatever dirtied them;
+# all data that is written is paid for by some group.
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
-# a file, and what a file system may write for itself without saying that it is metadata
+# a file, and what a file system may write for itself without marking it as metadata
 SIZE=$((16 * MiB)) MORE=4096
 
 folios() { python3 "$HERE/writeback_folios.py" "$1" "$MNT/file" "${@:2}"; }
 
-# all_written: bytes of bios of data that somebody wrote to the disk
+# all_written: the bytes of bios of data that were written to the disk
 all_written() {
 	! grep -hE '^(overrun|dropped events): [1-9]' "$TRACE"/per_cpu/cpu*/stats || return 1
 	awk -v "dev=$(devno "$DEV" | tr : ,)" '$5 == "block_bio_queue:" && $6 == dev && $7 ~ /^F?W/ && $7 !~ /M/ {
 		n += $10 * 512 } END { print n + 0 }' "$TRACE/trace"
 }
 
-# fresh: root's file, clean, in the page cache, in large folios
+# fresh: a file of the root group, clean, in the page cache, in large folios
 fresh() {
 	rm -f "$MNT/file"
 	dd if=/dev/zero "of=$MNT/file" bs=1M count=$((SIZE / MiB)) status=none
@@ -29,8 +29,8 @@ fresh() {
 	note_all
 }
 
-# paid TEXT BYTES...: what g1 and g2 have been charged, to the byte, and that nothing
-# else is written but what a file system needs for itself
+# paid TEXT BYTES...: g1 and g2 have been charged these BYTES exactly, and nothing else is written except what a file
+# system needs for itself
 paid() {
 	local text=$1 i=0 bytes sum=0
 	shift
@@ -38,9 +38,9 @@ paid() {
 	for bytes; do
 		i=$((i + 1))
 		sum=$((sum + bytes))
-		check "$fs, $text: group $i pays for its own" equal "$(moved $i)" "$bytes"
+		check "$fs, $text: group $i pays for its pages" equal "$(moved $i)" "$bytes"
 	done
-	check "$fs, $text: nobody's bytes" in_range $(($(all_written) - sum)) 0 "$MORE"
+	check "$fs, $text: no bytes are written that no group paid for" in_range $(($(all_written) - sum)) 0 "$MORE"
 }
 
 # on FS MKFS_ARGUMENT...: 13 points
@@ -66,10 +66,11 @@ on() {
 	fresh
 	in_group g1 python3 "$HERE/writeback_folios.py" stores "$MNT/file" $((1024 * KiB))
 	sync
-	check "$fs, a byte by write() and a store: the group pays for folios" in_range "$(moved 1)" $((4 * MiB)) $SIZE
-	check "$fs, a byte by write() and a store: nobody's bytes" in_range $(($(all_written) - $(moved 1))) 0 "$MORE"
+	check "$fs, a byte by write() and one by a store: the group pays for folios" in_range "$(moved 1)" $((4 * MiB)) $SIZE
+	check "$fs, a byte by write() and one by a store: no bytes are written that no group paid for" \
+		in_range $(($(all_written) - $(moved 1))) 0 "$MORE"
 
-	# what the root group has stored is not whose task has it written
+	# a group does not pay for stores of the root group when its task writes them back
 	fresh
 	folios synced $((64 * KiB)) "$CG/g1/cgroup.procs"
 	check "$fs, root's stores and a group's fsync: the group pays for no data" in_range "$(moved 1)" 0 $((128 * KiB))
@@ -77,22 +78,22 @@ on() {
 	fresh
 	in_group g1 python3 "$HERE/writeback_folios.py" resize "$MNT/file"
 	sync
-	check "$fs, resized: the group pays for a page" in_range "$(moved 1)" 0 $((64 * KiB))
-	check "$fs, resized: nobody's bytes" in_range "$(all_written)" 0 "$MORE"
-	check "$fs: nothing stays counted" none_left
+	check "$fs, resized file: the group pays for a page" in_range "$(moved 1)" 0 $((64 * KiB))
+	check "$fs, resized file: no bytes are written that no group paid for" in_range "$(all_written)" 0 "$MORE"
+	check "$fs: no page stays counted" none_left
 	umount "$MNT"
 	null_off "nf$fs"
 }
 
-grep -q . /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || skip_all "no large folios"
+grep -q . /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || skip_all "the kernel has no large folios"
 plan 39
-# what is dirty is written when the test says so, or a folio could be written between write() and store
+# pages are written only when the test demands it, or a folio could be written between write() and the store
 undo+=("sysctl -qw vm.dirty_writeback_centisecs=$(sysctl -n vm.dirty_writeback_centisecs)")
 sysctl -qw vm.dirty_writeback_centisecs=0
 mount_cgroup v2
 group g1 g2 g3
 fs=''
-trace_start admit || skip_all "no tracepoints"
+trace_start admit || skip_all "the kernel has no tracepoints"
 echo 0 >"$TRACE/events/enable"
 echo 1 >"$TRACE/events/block/block_bio_queue/enable"
 on ext4 -q -F -E lazy_itable_init=0

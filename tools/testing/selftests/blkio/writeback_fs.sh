@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Buffered writes of groups with limits, on several file systems, on v1 and on v2 with and without the memory
-# controller: each group has its rate, pays for its own bytes in files of its own and in one of all, others
-# do not wait, and nothing stays counted.
+# controller: each group gets its limit and pays for its own bytes, in files of its own and in a common one; other
+# groups do not wait, and no page stays counted.
 # configs: uml-vt
 # timeout: 600
 . "$(dirname "$0")/blkio_lib.sh"
@@ -12,7 +12,7 @@
 SEC=8
 EXT4=(ext4 -q -F -E "lazy_itable_init=0,lazy_journal_init=0")
 
-# 64 KiB of every 192
+# 64 KiB of every 192 KiB
 IN_TURN='
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY)
@@ -20,7 +20,7 @@ for block in range(64):
     os.pwrite(fd, bytes([int(sys.argv[2])]) * 65536, (3 * block + int(sys.argv[2]) - 1) * 65536)
 '
 
-# shared NAME PPM: all to a file that is there
+# shared NAME PPM: all groups write to a file that exists
 shared() {
 	local i
 	dd if=/dev/zero "of=$MNT/shared" bs=1M count=12 conv=fsync status=none
@@ -32,7 +32,7 @@ shared() {
 	wait_loads
 	sync
 	for i in 1 2 3; do
-		check "$1, a file of all: group $i pays for its own" within "$(moved "$i")" $((4 * MiB)) "$2"
+		check "$1, a common file: group $i pays for its pages" within "$(moved "$i")" $((4 * MiB)) "$2"
 	done
 }
 
@@ -68,7 +68,7 @@ while time.monotonic() < end:
         os.pwrite(fd, bytes(1 << 20), 0)
 '
 
-# beside NAME: what others do while a group with a limit writes as much as it can takes no longer than alone
+# beside NAME: operations of others beside a group that writes at its limit take no longer than alone
 beside() {
 	local what writer alone=()
 	dd if=/dev/zero "of=$MNT/busy" bs=1M count=16 conv=fsync status=none
@@ -79,15 +79,15 @@ beside() {
 	loads+=("$writer")
 	sleep 2
 	for what in append append_theirs name look freeze; do
-		check "$1, beside a limited writer: $what, ms" in_range "$(took $what)" 0 $((alone[0] + 200))
+		check "$1, beside a group at its limit: $what, ms" in_range "$(took $what)" 0 $((alone[0] + 200))
 		alone=("${alone[@]:1}")
 	done
-	check "$1, beside a limited writer: it is still at work" kill -0 "$writer"
+	check "$1, beside a group at its limit: that group is still at work" kill -0 "$writer"
 	wait_loads
 	cap g1 "$DEV" wbps=$MiB
 }
 
-# on NAME PPM FS MKFS_ARGUMENT...: the bytes of a group are exact to PPM; the file system is mounted with OPTIONS
+# on NAME PPM FS MKFS_ARGUMENT...: bytes of a group are exact to PPM; the file system is mounted with OPTIONS
 on() {
 	local name=$1 ppm=$2
 	nr=$((nr + 1))
@@ -98,7 +98,7 @@ on() {
 	shared "$name" "$ppm"
 	beside "$name"
 	sync
-	check "$name, a file of all: nothing stays counted" none_left
+	check "$name, a common file: no page stays counted" none_left
 	umount "$MNT"
 	null_gone "fs$nr"
 }
@@ -111,9 +111,9 @@ everywhere() {
 	on "ext4, a journal of 4 MiB" 0 "${EXT4[@]}" -J size=4
 	on "ext4, no journal" 0 "${EXT4[@]}" -O ^has_journal
 	on xfs 0 xfs -q
-	# it has no disk of its own
+	# this file system has no disk of its own
 	BELOW=1 on btrfs 0 btrfs -q
-	# the nodes it writes are pages of the group as well
+	# the nodes that it writes are pages of the group as well
 	on f2fs 10000 f2fs -q
 	on vfat 0 vfat
 }

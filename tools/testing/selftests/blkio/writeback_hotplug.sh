@@ -3,16 +3,16 @@
 # configs: qemu
 # memory: 1024
 # args: movablecore=512M cgroup_disable=memory
-# Memory that comes after the first limit, and goes while pages in it are dirty: each page
-# is paid once, by the group that dirtied it.  The memory controller is off, or what nobody
-# owns would be that group's all the same.
+# Memory that is added after the first limit, and removed while pages in it are dirty: each page is paid for once, by
+# the group that dirtied it. The memory controller is off; otherwise pages without a recorded dirtier would be that
+# group's all the same.
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
 BLOCKS=()
 
-# blocks_go: takes away the blocks of memory that can go as a whole
+# blocks_go: removes the blocks of memory that can be removed as a whole
 blocks_go() {
 	local block
 	BLOCKS=()
@@ -31,12 +31,12 @@ blocks_come() {
 	grep MemFree /proc/meminfo
 }
 
-# dirtied MIB: g1's, in the page cache of a file, which may be in memory that can go
+# dirtied MIB: g1 dirties this much page cache of a file, which may be in removable memory
 dirtied() { in_group g1 dd if=/dev/zero "of=$MNT/file" bs=1M count="$1" conv=notrunc status=none; }
 
-[ -e /sys/devices/system/memory/block_size_bytes ] || skip_all "memory stays"
+[ -e /sys/devices/system/memory/block_size_bytes ] || skip_all "the machine has no memory that can be removed"
 plan 6
-# pages are written when the test says so
+# pages are written only when the test demands it
 for key in dirty_writeback_centisecs=0 dirty_background_ratio=80 dirty_ratio=90; do
 	undo+=("sysctl -qw vm.${key%=*}=$(sysctl -n "vm.${key%=*}")")
 	sysctl -qw "vm.$key"
@@ -48,22 +48,22 @@ make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 dd if=/dev/zero "of=$MNT/file" bs=1M count=250 status=none
 sync
 echo 3 >/proc/sys/vm/drop_caches
-check "before the first limit memory goes" blocks_go
+check "memory is removed before the first limit" blocks_go
 cap g1 "$DEV" wbps=$((10240 * MiB))
-check "after it memory comes" blocks_come
+check "memory is added after the first limit" blocks_come
 
-# more than what stayed of the memory that can go has room for
+# more than what has room in the rest of the removable memory
 note_all
 dirtied 250
 sync
-check "pages of memory that came are paid" equal "$(moved 1)" $((250 * MiB))
+check "pages of added memory are paid for" equal "$(moved 1)" $((250 * MiB))
 
 echo 3 >/proc/sys/vm/drop_caches
 note_all
 dirtied 150
-check "memory goes that has dirty pages" blocks_go
+check "memory with dirty pages can be removed" blocks_go
 sync
-check "each of them is paid once" equal "$(moved 1)" $((150 * MiB))
-check "nothing stays counted" none_left
+check "pages of removed memory are paid for once" equal "$(moved 1)" $((150 * MiB))
+check "no page stays counted" none_left
 blocks_come >/dev/null
 umount "$MNT"

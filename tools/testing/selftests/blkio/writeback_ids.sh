@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A hundred thousand owners of dirty pages come and go on v1, each a group on a disk;
-# half of them are removed with dirty pages. Each is charged its own, and nothing stays.
+# A hundred thousand dirtiers of pages come and go on v1, each a group on a disk; half of them are removed with dirty
+# pages. Each is charged for its pages, and nothing stays allocated.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 
-# keep TURN: bytes of objects in use by kind, but for those of names, inodes and vmalloc(), which are
-# freed late; and of what is for each CPU. Pages of slabs would not do: how full these are changes by hundreds.
+# keep TURN: the bytes of slab objects in use by kind, without those of names, inodes and vmalloc(), which are freed
+# late; and the per-CPU memory. Pages of slabs would not do: how full these are changes by hundreds.
 keep() {
 	echo 3 >/proc/sys/vm/drop_caches
 	awk '/^Percpu:/ { print "percpu", $2 * 1024 }
@@ -14,8 +14,8 @@ keep() {
 		/proc/meminfo /proc/slabinfo >"$TMP/kept.$1"
 }
 
-# grown: KiB by which objects of a kind have become more in the last turn and in the one before.
-# What is lost is lost in each; a slab more in one of them is none.
+# grown: KiB by which the objects of a kind have grown in the last turn and in the one before. A leak is in each turn;
+# one more slab in one of them is none.
 grown() {
 	awk 'FILENAME != file { file = FILENAME; nr++ }
 		{ bytes[nr, $1] = $2; kinds[$1] }
@@ -30,7 +30,7 @@ grown() {
 		}' "$TMP"/kept.{2,3,4}
 }
 nr_cgroups() { awk '$1 == "blkio" { print $3 }' /proc/cgroups; }
-# come_and_go: 35,000 of them
+# come_and_go: 35,000 groups
 come_and_go() {
 	python3 "$HERE/writeback_ids.py" "$CG/top" 7 125 "${disks[@]}" >"$TMP/ids" && return
 	cat "$TMP/ids"
@@ -38,7 +38,7 @@ come_and_go() {
 }
 owners() { head -n 1 "$TMP/ids"; }
 
-# none_left: no group but the root and ours
+# none_left: no group is left but the root and those of the test
 none_left() {
 	local i
 	for ((i = 0; i < 100; i++)); do
@@ -59,12 +59,12 @@ for ((i = 0; i < 40; i++)); do
 	cap top "$DEV" wbps=$((1024 * MiB))
 done
 for turn in 1 2 3; do
-	# what the first ones leave are caches
+	# the first groups fill caches, which stay
 	keep $turn
-	check "owners come and go, $turn" come_and_go
-	check "as many as there should be, $turn" equal "$(owners)" 35000
-	check "their groups go, too, $turn" none_left
+	check "turn $turn: groups with dirty pages come and go" come_and_go
+	check "turn $turn: the number of groups is right" equal "$(owners)" 35000
+	check "turn $turn: all groups are freed" none_left
 done
-# of the smallest there are, a group's pages of a disk, one in 500 that stays is more
+# of the smallest objects, a group's pages on a disk, one in 500 that stays is more than this
 keep 4
-check "nothing of them stays" in_range "$(grown)" 0 12
+check "no kind of object has grown in each turn" in_range "$(grown)" 0 12

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of groups with limits through what is between write() and the disk:
-# large folios, mappings, swap (v1).
+# Buffered writes of groups with limits in several ways between write() and the disk: large folios, mappings, swap
+# (v1).
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -9,7 +9,7 @@
 
 SEC=8
 
-# write_at GROUP FILE AT BYTES
+# write_at GROUP FILE AT BYTES: the group writes so many bytes there
 write_at() {
 	in_group "$1" python3 -c '
 import os, sys
@@ -30,13 +30,13 @@ large_folios() {
 	write_at g2 "$MNT/all" $((MiB + 128 * KiB)) $((256 * KiB))
 	write_at g3 "$MNT/all" $((MiB + 512 * KiB)) $((4 * KiB))
 	sync
-	check "who was first pays for all it wrote" equal "$(moved 1)" $((256 * KiB))
-	check "who came later for what was clean" equal "$(moved 2)" $((128 * KiB))
-	check "who wrote a page for a page" equal "$(moved 3)" $((4 * KiB))
+	check "the first group that writes to pages pays for them" equal "$(moved 1)" $((256 * KiB))
+	check "a later group pays for pages that were clean" equal "$(moved 2)" $((128 * KiB))
+	check "a group that writes one page of a large folio pays for one page" equal "$(moved 3)" $((4 * KiB))
 	umount "$MNT"
 }
 
-# mapped FS: a group of 2 MiB/s dirties 12 MiB by touching them, others' sync in between
+# mapped FS: a group with a limit of 2 MiB/s dirties 12 MiB by stores, and root calls sync in between
 mapped() {
 	local begin
 	truncate -s 12M "$MNT/mapped"
@@ -51,14 +51,14 @@ with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as area:
 ' "$MNT/mapped" &
 	loads+=($!)
 	sleep 3
-	check "$1, mapped: root's sync is quick" quick_sync
+	check "$1, stores through a mapping: root's sync is quick" quick_sync
 	wait_loads
 	# it may be ahead by a burst of the clock
-	check "$1, mapped: as fast as its group" within $(($(now_ms) - begin)) 6000 20000
+	check "$1, stores through a mapping: they are as fast as the limit" within $(($(now_ms) - begin)) 6000 20000
 	sync
-	# what is written while it waits in its fault is touched again
-	check "$1, mapped: whoever touches pays" within "$(moved 2)" $((12 * MiB)) 10000
-	check "$1, mapped: nobody else does" equal "$(moved 1)/$(moved 3)" 0/0
+	# a page that is written while the task waits in its fault is dirtied again
+	check "$1, stores through a mapping: the group that stores pays" within "$(moved 2)" $((12 * MiB)) 10000
+	check "$1, stores through a mapping: no other group pays" equal "$(moved 1)/$(moved 3)" 0/0
 }
 
 mappings() {
@@ -81,7 +81,7 @@ for n, page in enumerate(pages):
     assert page[0] == n % 251 and page[7] == n % 249 and page[4095] == n % 251
 '
 
-# hungry: a task that may have 32 MiB, in a group of 3 MiB/s
+# hungry: a task that may have 32 MiB, in a group with a limit of 3 MiB/s
 hungry() {
 	local begin swapped
 	note_all
@@ -93,7 +93,7 @@ hungry() {
 	[ "$swapped" -gt $((64 * 256)) ]
 }
 
-# both controllers in one hierarchy: swap is the group's whose memory it is
+# both controllers in one hierarchy: swap is charged to the group that owns the memory
 swap() {
 	CG=$TMP/cgroup-both CGV=v1
 	mkdir "$CG"
@@ -105,7 +105,7 @@ swap() {
 	swapon "$DEV"
 	undo+=("swapoff $DEV")
 	caps "$DEV"
-	check "swap on a capped disk: no deadlock" hungry
+	check "swap on a limited disk: the task makes progress" hungry
 }
 
 through_files() {

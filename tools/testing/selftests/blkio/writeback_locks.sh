@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Tasks that may dirty pages and then wait for a lock of the file: all that they have been
-# promised is dirtied at once when the lock is free.
+# Tasks that may dirty pages and then wait for a lock of the file: all that they have been promised is dirtied at once
+# when the lock is free.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
@@ -10,13 +10,12 @@ RATE=$MiB
 # what may be dirty, and the direct write that holds the lock
 MOST=$((RATE + 256 * KiB))
 
-# hold_lock FILE: a direct write of P/slow, which is held for 8 s by its limit and holds the
-# lock of the file
+# hold_lock FILE: a direct write of P/slow, which its limit holds for 8 s while it has the lock of the file
 hold_lock() {
 	in_group P/slow dd if=/dev/zero of="$1" bs=256k count=1 oflag=direct status=none
 }
 
-# crowd GROUP FILE THREADS BYTES [append]: so many threads call write() with BYTES each, at offsets that GROUP has for itself
+# crowd GROUP FILE THREADS BYTES [append]: this many threads write() BYTES each, at offsets of the group's own
 crowd() {
 	in_group "$1" python3 - "$@" <<'EOF'
 import os, sys, threading
@@ -47,7 +46,7 @@ while time.monotonic() < end:
 EOF
 }
 
-# most_ahead GROUP: of what it writes in 40 s, the most bytes beyond its rate in any window
+# most_ahead GROUP: the most bytes beyond its rate that the group writes in any window of 40 s
 most_ahead() {
 	python3 - "$CG/$1/io.stat" "$(devno "$DEV")" "$RATE" <<'EOF'
 import sys, time
@@ -100,13 +99,13 @@ group P/0 P/1 P/2 P/3 P/4 P/5 P/6 P/7
 cap P "$DEV" wbps=$RATE
 group P/slow
 cap P/slow "$DEV" wbps=$((RATE / 32))
-check "64 threads of one group: most beyond the rate, bytes" \
+check "64 threads of a group wait for a lock: most beyond the rate, bytes" \
 	in_range "$(crowded crowd P/0 "$MNT/f" 64 $((128 * KiB)))" 0 $MOST
-check "16 threads append 1 MiB each" \
+check "16 threads that append 1 MiB each wait for a lock: most beyond the rate, bytes" \
 	in_range "$(crowded crowd P/0 "$MNT/f" 16 $MiB append)" 0 $((MOST + MiB))
-check "4 threads append 4 MiB each" \
+check "4 threads that append 4 MiB each wait for a lock: most beyond the rate, bytes" \
 	in_range "$(crowded crowd P/0 "$MNT/f" 4 $((4 * MiB)) append)" 0 $((MOST + MiB))
-# in a crowd a task still gets a page
-check "8 threads of each of 8 groups below one limit" \
+# if the window is promised to others, a task still gets a page
+check "8 threads of each of 8 groups below one limit wait for a lock: most beyond the rate" \
 	in_range "$(crowded children 8 $((128 * KiB)))" 0 $((MOST + 64 * 4 * KiB))
 umount "$MNT"

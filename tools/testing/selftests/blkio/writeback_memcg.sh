@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Groups with a limit and 16 MiB of memory: where both are one hierarchy, v1 and v2, and where, on v1, those with and
-# without a limit share a group of the other one. They have their rates; who shares the memory of a limited
-# writer does not wait for it.
+# Groups with a limit and 16 MiB of memory: both controllers in one hierarchy, v1 and v2; and on v1, in two hierarchies,
+# where a group with and one without a limit share a group of the other hierarchy. Groups get their limits, and a group
+# that shares the memory of a limited writer does not wait for it.
 # configs: uml-vt
 # memory: 192
 . "$(dirname "$0")/blkio_lib.sh"
@@ -12,14 +12,14 @@
 NO_WAIT=$((1000 * 1000))
 SEC=100
 
-# memory_file NAME_V1 NAME_V2
+# memory_file NAME_V1 NAME_V2: the name in this hierarchy
 memory_file() { if [ "$CGV" = v1 ]; then echo "memory.$1"; else echo "memory.$2"; fi; }
-# of a DIR: it gets 16 MiB; how often that was too little; how many tasks were killed for that
+# functions of a memory group DIR: give it 16 MiB; how often that was too little; how many tasks were killed for that
 limit_memory() { echo $((16 * MiB)) >"$1/$(memory_file limit_in_bytes max)"; }
 memory_was_full() { awk 'NF == 1 { print $1 } $1 == "max" { print $2 }' "$1/$(memory_file failcnt events)"; }
 memory_failed() { awk '$1 == "oom_kill" { print $2 }' "$1/$(memory_file oom_control events)"; }
 
-# hierarchy CONTROLLERS DIR
+# hierarchy CONTROLLERS DIR: mounts a hierarchy of v1
 hierarchy() { mkdir -p "$2" && mount -t cgroup -o "$1" none "$2"; }
 
 # phase NAME MEMORY_GROUP: 7 points
@@ -36,19 +36,19 @@ phase() {
 	sampled
 	show "$name"
 	note "$name: $(awk '$1 ~ /^(cache|file|rss|anon|dirty|file_dirty|writeback|file_writeback)$/' "$2/memory.stat" | xargs)"
-	check "$name: write() has its rate" within "$(val slow bytes)" $((SEC * MiB)) 10000
-	check "$name: the disk gets it" in_range $(($(charged) - before)) $(((SEC - 1) * MiB)) $((SEC * MiB + MiB / 4))
-	check "$name: its dirty pages are within its window" in_range "$own" 1 $((window * 5 / 4))
-	# in a full group of v1 reclaim may wait for a page that is being written
-	check "$name: nobody waits for memory" in_range "$(worst "$name" alloc p99_ns)" 0 $NO_WAIT
-	check "$name: nor to write" in_range "$(worst "$name" write max_ns)" 0 $NO_WAIT
-	check "$name: its memory was full" in_range "$(memory_was_full "$2")" 1 1000000000
-	check "$name: no task is killed for its memory" equal "$(memory_failed "$2")/$(vmstat oom_kill)" 0/0
+	check "$name: write() proceeds at the limit" within "$(val slow bytes)" $((SEC * MiB)) 10000
+	check "$name: the disk gets the limit" in_range $(($(charged) - before)) $(((SEC - 1) * MiB)) $((SEC * MiB + MiB / 4))
+	check "$name: the group's dirty pages are within its window" in_range "$own" 1 $((window * 5 / 4))
+	# in a full memory group of v1 reclaim may wait for a page that is being written
+	check "$name: no other task waits for memory" in_range "$(worst "$name" alloc p99_ns)" 0 $NO_WAIT
+	check "$name: no other task waits to write" in_range "$(worst "$name" write max_ns)" 0 $NO_WAIT
+	check "$name: the memory of the group was full" in_range "$(memory_was_full "$2")" 1 1000000000
+	check "$name: no task is killed because memory is short" equal "$(memory_failed "$2")/$(vmstat oom_kill)" 0/0
 }
 
 charged() { counted slow; }
 
-# forget: what holds on to a group goes, and the hierarchy
+# forget: whatever keeps groups from being freed goes, and then the hierarchy
 forget() {
 	sync
 	rm -f "$TMP"/*.json
@@ -66,7 +66,7 @@ together() {
 	forget
 }
 
-# apart: all have 16 MiB between them
+# apart: all groups have 16 MiB together
 apart() {
 	local shared=$TMP/memory/all
 	mount_cgroup v1
@@ -86,7 +86,7 @@ apart() {
 
 plan 42
 null_dev data size=2048 mbps=100
-# the last to close a disk writes it back
+# the last close of a disk writes its pages back
 exec 7<>"$DEV"
 together raw v1
 apart raw

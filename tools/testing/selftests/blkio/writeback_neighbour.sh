@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A group whose buffered writes are limited to 1 MiB/s, with as much to write as it can, beside a
-# neighbour on the same ext4: what the neighbour's write() and fsync() take with it and without,
-# and how much memory the writer has dirty.
+# A group whose buffered writes are limited to 1 MiB/s, and which writes as much as it can, beside a neighbour on the
+# same ext4: the time of the neighbour's write() and fsync() with and without the writer, and the memory that the
+# writer has dirty.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
-# writes 64 KiB and syncs, 100 times, 50 ms apart: the 99th percentiles in ns
+# writes 64 KiB and syncs, 200 times, 50 ms apart: prints the 99th percentiles and the maxima in ns
 NEIGHBOUR='
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
@@ -29,7 +29,7 @@ neighbour() {
 	(echo "$BASHPID" >"$CG/free/cgroup.procs"; exec python3 -c "$NEIGHBOUR" "$MNT/neighbour")
 }
 
-# every_pages: pages that the writer has dirty or under way, while the neighbour works
+# every_pages: the pages that the writer has dirty or being written, while the neighbour works
 every_pages() {
 	while sleep 0.1; do pages; done
 }
@@ -52,14 +52,16 @@ beside() {
 	read -r write_beside sync_beside write_max sync_max <<<"$(neighbour)"
 	note "write(): $write_alone ns alone, $write_beside beside, $write_max at most"
 	note "fsync(): $sync_alone ns alone, $sync_beside beside, $sync_max at most"
-	check "the neighbour's write(): p99 at most 1.5 times" in_range "$write_beside" 0 $((write_alone * 3 / 2))
-	check "its fsync(): p99 at most twice" in_range "$sync_beside" 0 $((sync_alone * 2))
-	check "the writer's dirty pages: within a window of 1 s" \
+	check "beside a limited writer, the neighbour's write(): p99 is at most 1.5 times that alone" \
+		in_range "$write_beside" 0 $((write_alone * 3 / 2))
+	check "beside a limited writer, the neighbour's fsync(): p99 is at most twice that alone" \
+		in_range "$sync_beside" 0 $((sync_alone * 2))
+	check "a limited writer's dirty pages are within a window of 1 s" \
 		in_range "$(sort -n "$TMP/most" | tail -n 1)" 1 $((5 * MiB / 4 / 4096))
 	wait_loads
-	check "the writer's write(): its rate" within "$(val slow bytes)" $((30 * MiB)) 40000
+	check "a limited writer's write() proceeds at its limit" within "$(val slow bytes)" $((30 * MiB)) 40000
 	kill "$watcher"
-	check "ends in time, with a sync" timeout 3 sync
+	check "a limited writer's load with a sync ends in time" timeout 3 sync
 	umount "$MNT"
 	null_gone "nb$HIERARCHY"
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A group that waits for its limits makes nobody else wait: small random writes, one long write(),
-# a task that is killed, a debt, a removed group, a limit set on much that is dirty, data=journal,
-# a limit on another disk, direct I/O of the same group.
+# A group that waits for its limits makes no other group wait: small random writes, one long write(), a task that is
+# killed, a debt, a removed group, a limit set while many pages are dirty, data=journal, a limit on another disk, direct
+# I/O of the same group.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -10,10 +10,10 @@
 
 QUICK_MS=200
 
-# as GROUP COMMAND...: also a function of ours
+# as GROUP COMMAND...: runs the command, or a function of the test, in the group
 as() { (echo "$BASHPID" >"$CG/$1/cgroup.procs"; shift; "$@"); }
 
-# took COMMAND...: its ms
+# took COMMAND...: the time of the command, ms
 took() {
 	local begin
 	begin=$(now_ms)
@@ -21,14 +21,14 @@ took() {
 	echo $(($(now_ms) - begin))
 }
 
-# quick TEXT COMMAND...: a point
+# quick TEXT COMMAND...: a point: the command is quick
 quick() {
 	local text=$1
 	shift
-	check "$text, ms" in_range "$(took "$@")" 0 $QUICK_MS
+	check "$text: it does not wait, ms" in_range "$(took "$@")" 0 $QUICK_MS
 }
 
-# random FILE SECONDS: 4 KiB each, anywhere
+# random FILE SECONDS: writes of 4 KiB at random offsets
 random() {
 	python3 - "$1" "$2" <<'EOF'
 import os, random, sys, time
@@ -60,9 +60,10 @@ small() {
 	quick "small random writes: rename and mkdir" sh -c "mkdir '$MNT/dir' && mv '$MNT/dir' '$MNT/dir2'"
 	wait $!
 	# 12 s, and a window of pages written by the syncs
-	check "small random writes: its I/Os are limited" in_range $(($(writes_of slow) - before)) $((20 * 10)) $((20 * 16))
+	check "small random writes: the group's I/Os are limited" \
+		in_range $(($(writes_of slow) - before)) $((20 * 10)) $((20 * 16))
 	sync
-	# what it owes
+	# its debt
 	: >"$MNT/log"
 	as slow append "$MNT/log" &
 	sleep 0.1
@@ -79,17 +80,17 @@ one_write() {
 	as slow long "$MNT/big" 16 &
 	writer=$!
 	sleep 2
-	check "one write() of 16 MiB: what is written after 2 s" in_range "$(stat -c %s "$MNT/big")" $MiB $((3 * MiB))
+	check "one write() of 16 MiB: bytes that are written after 2 s" in_range "$(stat -c %s "$MNT/big")" $MiB $((3 * MiB))
 	quick "one write() of 16 MiB: another group appends to the file" as free append "$MNT/big"
 	quick "one write() of 16 MiB: and reads it" as free head -c 1 "$MNT/big"
 	frozen=$(now_ms)
 	fsfreeze -f "$MNT"
 	frozen=$(($(now_ms) - frozen))
 	fsfreeze -u "$MNT"
-	check "one write() of 16 MiB: fsfreeze, ms" in_range "$frozen" 0 $QUICK_MS
+	check "one write() of 16 MiB: fsfreeze does not wait, ms" in_range "$frozen" 0 $QUICK_MS
 	wait $writer
-	check "one write() of 16 MiB: takes as long as the limit says, ms" in_range $(($(now_ms) - begin)) 15500 16500
-	# with O_APPEND it is not divided, and waits before it begins
+	check "one write() of 16 MiB: it takes as long as the limit demands, ms" in_range $(($(now_ms) - begin)) 15500 16500
+	# with O_APPEND the write is not divided, and waits before it begins
 	as slow long "$MNT/big" 16 1024 &
 	sleep 1
 	pkill -KILL -f "$MNT/big"
@@ -98,7 +99,7 @@ one_write() {
 	cap slow "$DEV" wbps=max
 }
 
-# stores FILE: ms for 50 pages through a mapping; a task pays for them on its way to user space
+# stores FILE: the time for 50 pages through a mapping, ms; a task pays for them on its way to user space
 stores() {
 	python3 - "$1" <<'EOF'
 import mmap, os, sys, time
@@ -116,7 +117,7 @@ mapped() {
 	cap slow "$DEV" wbps=$MiB
 	sleep 1
 	ms=$(as slow stores "$MNT/mapped")
-	check "200 KiB through a mapping: as long as the limit says, less the burst, ms" in_range "$ms" 110 260
+	check "200 KiB through a mapping take as long as the limit demands, less the burst, ms" in_range "$ms" 110 260
 	cap slow "$DEV" wbps=max
 }
 
@@ -132,19 +133,19 @@ backlog() {
 	local i most=0 ms dirty
 	as slow dd if=/dev/zero of="$MNT/backlog" bs=1M count=60 conv=notrunc status=none
 	dirty=$(awk '/^Dirty:/ { print $2 }' /proc/meminfo)
-	check "a limit set on much that is dirty: KiB" in_range "$dirty" 40000 70000
+	check "a limit set while many pages are dirty: they are still dirty, KiB" in_range "$dirty" 40000 70000
 	cap slow "$DEV" wbps=$((64 * KiB))
 	for i in 1 2 3 4 5; do
 		ms=$(took as free dd if=/dev/zero of="$MNT/free" bs=64k count=160 conv=notrunc,fsync status=none)
 		((ms <= most)) || most=$ms
 	done
 	# the disk does 200 MB/s: 50 ms for each, and 300 ms for what is dirty
-	check "a limit set on much that is dirty: another group writes 10 MiB, ms" in_range "$most" 0 450
+	check "a limit set while many pages are dirty: another group writes 10 MiB, ms" in_range "$most" 0 450
 	cap slow "$DEV" wbps=max
 	rm "$MNT/backlog" "$MNT/free"
 }
 
-# It pays for 8 MiB and writes nothing, as they are beyond RLIMIT_FSIZE; then it writes 4 MiB.
+# The group pays for 8 MiB and writes nothing, as they are beyond RLIMIT_FSIZE; then it writes 4 MiB.
 saved_up() {
 	local ms
 	cap slow "$DEV" wbps=$MiB
@@ -161,12 +162,12 @@ except OSError:
 sys.exit(1)
 EOF
 	ms=$(took as slow long "$MNT/saved" 4)
-	# a second's worth is kept, and one is dirty
-	check "a write that fails: nothing is saved up, ms for 4 MiB" in_range "$ms" 1900 4100
+	# a second's worth is kept, and one may be dirty
+	check "a write() that fails after it was paid: the group saves nothing up, ms for 4 MiB" in_range "$ms" 1900 4100
 	cap slow "$DEV" wbps=max
 }
 
-# Both kinds stand in one line.
+# Direct and buffered writes wait in one line.
 both() {
 	local before
 	cap slow "$DEV" wbps=$MiB
@@ -177,15 +178,17 @@ both() {
 	load slow buffered -f "$MNT/buffered" -b -o w -s 16k -t 12 -L 100M
 	wait_loads
 	sync
-	check "direct and buffered: together at the limit" within $(($(counted slow) - before)) $((12 * MiB)) 30000
-	check "direct and buffered: half is direct" within "$(val direct bytes)" $((6 * MiB)) 100000
+	check "direct and buffered writes of a group: together at the limit" \
+		within $(($(counted slow) - before)) $((12 * MiB)) 30000
+	check "direct and buffered writes of a group: half is direct" within "$(val direct bytes)" $((6 * MiB)) 100000
 	start_soon
 	load slow direct -f "$MNT/direct" -o w -s 1M -t 12 -L 8M
 	load slow buffered -f "$MNT/buffered" -b -o w -s 16k -T 0.05 -t 12 -L 100M
 	wait_loads
 	sync
-	# each waits for one direct I/O of a second
-	check "direct and buffered: a short write does not pass a long direct one" in_range "$(val buffered ios)" 10 30
+	# each short write waits for one direct I/O of a second
+	check "direct and buffered writes of a group: a short write does not pass a long direct one" \
+		in_range "$(val buffered ios)" 10 30
 	cap slow "$DEV" wbps=max
 }
 
@@ -196,7 +199,7 @@ journal() {
 	start_soon
 	load slow journal -f "$MNT/journal" -b -o w -s 64k -t 30 -L 100M
 	wait_loads
-	check "data=journal: write() is at the limit" within "$(val journal bytes)" $((30 * 512 * KiB)) 30000
+	check "data=journal: write() proceeds at the limit" within "$(val journal bytes)" $((30 * 512 * KiB)) 30000
 	cap slow "$DEV" wbps=max
 	umount "$MNT"
 }
@@ -207,7 +210,7 @@ elsewhere() {
 	dm_dev "top$HIERARCHY" "0 600000 linear $DEV 0"
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	cap slow "$other" wbps=$((16 * KiB))
-	check "a limit on another disk: 64 MiB to a device above this one, ms" in_range \
+	check "a limit on another disk: 64 MiB to a device above this disk do not wait, ms" in_range \
 		"$(took as slow dd if=/dev/zero of="$MNT/f" bs=1M count=64 status=none)" 0 50
 	umount "$MNT"
 }

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Whose a buffered write is: of files that groups share, of pages that are
-# rewritten, truncated, read back.
+# Which group is charged for a buffered write: to files that groups share, and to pages that are rewritten, truncated
+# and read back.
 # configs: uml-vt uml-debug
 . "$(dirname "$0")/blkio_lib.sh"
 
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
-# put GROUP FILE FROM COUNT: MiB of zeros, buffered
+# put GROUP FILE FROM COUNT: writes MiB of zeros, buffered
 put() { in_group "$1" dd if=/dev/zero "of=$2" bs=1M seek="$3" count="$4" conv=notrunc status=none; }
 
 # shared FILE: three groups write 64 KiB in turn, 16 MiB each
@@ -26,45 +26,46 @@ for block in range(256):
 	done
 	sync
 	for i in 1 2 3; do
-		check "$2: group $i is charged its own" equal "$(moved $i Write)" $((16 * MiB))
+		check "$2: group $i is charged for its own 16 MiB" equal "$(moved $i Write)" $((16 * MiB))
 	done
-	check "$2: nothing is left dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
+	check "$2: no page stays dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
 }
 
-# few enough that nobody writes them back meanwhile
+# so few pages that the kernel does not write them back meanwhile
 rewritten() {
-	# the last to close a disk writes it back
+	# the last close of a disk writes its pages back
 	exec 9<"$DEV"
 	note_all
 	put g1 "$DEV" 100 4
-	check "dirty pages are counted" equal "$(pages_of dirty)" $((4 * MiB / 4096))
+	check "pages that write() dirties are counted" equal "$(pages_of dirty)" $((4 * MiB / 4096))
 	put g2 "$DEV" 100 4
 	check "rewriting dirty pages dirties none" equal "$(pages_of dirty)" $((4 * MiB / 4096))
 	sync
-	check "charged once, to the first" equal "$(moved 1 Write)" $((4 * MiB))
-	check "the second pays nothing" equal "$(moved 2 Write)" 0
+	check "pages dirtied by two groups: the first is charged, once" equal "$(moved 1 Write)" $((4 * MiB))
+	check "pages dirtied by two groups: the second pays nothing" equal "$(moved 2 Write)" 0
 	put g2 "$DEV" 100 4
 	sync
-	check "once clean, to whoever is next" equal "$(moved 2 Write)" $((4 * MiB))
+	check "pages that were clean: the next group that dirties them is charged" equal "$(moved 2 Write)" $((4 * MiB))
 }
 
 read_back() {
 	echo 3 >/proc/sys/vm/drop_caches
 	note_all
 	in_group g3 dd "if=$DEV" of=/dev/null bs=1M skip=100 count=8 status=none
-	check "a read is the reader's" in_range "$(moved 3 Read)" $((8 * MiB)) $((9 * MiB))
-	check "not the writer's" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
+	check "a read of pages is charged to the reader" in_range "$(moved 3 Read)" $((8 * MiB)) $((9 * MiB))
+	check "a read of pages is not charged to their writer" equal "$(moved 1 Read)/$(moved 2 Read)" 0/0
 	exec 9<&-
 }
 
 truncated() {
 	note_all
 	put g1 "$MNT/gone" 0 4
-	check "dirty pages are counted" in_range "$(pages_of dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
+	check "pages that will be truncated are counted" \
+		in_range "$(pages_of dirty)" $((4 * MiB / 4096)) $((4 * MiB / 4096 + 8))
 	truncate -s 0 "$MNT/gone"
-	check "truncating gives them back" in_range "$(pages_of dirty)" 0 8
+	check "truncated pages are not counted any more" in_range "$(pages_of dirty)" 0 8
 	sync
-	check "and nobody pays for them" in_range "$(moved 1 Write)" 0 $((64 * KiB))
+	check "truncated pages cost nothing" in_range "$(moved 1 Write)" 0 $((64 * KiB))
 }
 
 mapped() {
@@ -78,12 +79,12 @@ with mmap.mmap(fd, 4 << 20) as m:
         m[page * 4096] = 1
 ' "$MNT/mapped"
 	sync
-	check "mmap: whoever writes to it pays" in_range "$(moved 2 Write)" $((4 * MiB)) $((4 * MiB + 64 * KiB))
-	check "mmap: nobody else" equal "$(moved 1 Write)/$(moved 3 Write)" 0/0
-	check "nothing is left dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
+	check "mmap: the group that stores pays" in_range "$(moved 2 Write)" $((4 * MiB)) $((4 * MiB + 64 * KiB))
+	check "mmap: no other group pays" equal "$(moved 1 Write)/$(moved 3 Write)" 0/0
+	check "no page stays dirty" equal "$(pages_of dirty)/$(pages_of writing)" 0/0
 }
 
-# disk NAME: with limits that are high: what counts here is whose it is
+# disk NAME: a disk with limits so high that no group waits: what counts here is which group is charged
 disk() {
 	local i
 	null_dev "$1$HIERARCHY" size=1024 memory_backed=1
@@ -97,7 +98,7 @@ everywhere() {
 	rewritten
 	read_back
 	null_gone "raw$HIERARCHY"
-	# of which no group has the writeback: on v2 it would pay for metadata
+	# a file whose inode belongs to none of the groups: on v2 that group would pay for metadata
 	disk fs
 	make_fs ext4 "$DEV" -q -E lazy_itable_init=0
 	shared "$MNT/file" "ext4, blocks of 64 KiB in turn"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Scenario S1, buffered writes: weights of 100, 300 and 600 on three groups, on
-# one raw disk and in three files of one ext4, as write() and as the disk see it.
+# Scenario "10/30/60", buffered writes: weights of 100, 300 and 600 on three groups, on one raw disk and in three files
+# of one ext4, as write() and as the disk see it.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -15,12 +15,13 @@ shares() {
 	shift
 	echo "# $text: $((all / MiB / (SEC - FROM))) MiB/s"
 	for want in 100000 300000 600000; do
-		check "$text: $((want / 10000)) %" in_range $(($1 * 1000000 / all)) $((want - 10000)) $((want + 10000))
+		check "$text: the group's share is $((want / 10000)) %" \
+			in_range $(($1 * 1000000 / all)) $((want - 10000)) $((want + 10000))
 		shift
 	done
 }
 
-# got N: bytes that its write() took in that time
+# got N: the bytes that write() of group N took in that time
 got() { seen "$1" "$size" $SEC $FROM; }
 
 # phase TEXT SIZE FILE FILE FILE
@@ -58,14 +59,14 @@ for block in range(16):
 	done
 }
 
-# parts: a device that divides nothing has bios of dirty pages of 1 MiB at most
+# parts: a device that splits no bios itself gets bios of 1 MiB of dirty pages at most
 parts() {
 	dm_dev "whole$HIERARCHY" "0 400000 linear $DEV 0"
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	note_all
 	in_group g1 dd if=/dev/zero of="$MNT/1" bs=1M count=32 conv=fsync status=none
-	check "32 MiB of one file: bios of 1 MiB" in_range "$(writes_of g1)" 32 40
-	check "32 MiB of one file: all are its group's" equal "$(moved 1)" $((32 * MiB))
+	check "32 MiB of one file: they are written in bios of 1 MiB" in_range "$(writes_of g1)" 32 40
+	check "32 MiB of one file: all bios are charged to its group" equal "$(moved 1)" $((32 * MiB))
 	umount "$MNT"
 }
 
@@ -82,18 +83,18 @@ three_files() {
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 	OFFSET=0 LENGTH=100
 	for i in 1 2 3; do : >"$MNT/$i"; done
-	# Every five seconds the journal writes many small ones, which pass: others may not have
-	# as many bios for them, which are much larger.
+	# Every five seconds the journal writes many small bios, which pass: other groups may not have as many bios in flight
+	# meanwhile, which are much larger.
 	phase "ext4" $((64 * KiB)) "$MNT/1" "$MNT/2" "$MNT/3"
 	umount "$MNT"
 	null_gone "files$HIERARCHY"
 }
 
-# A part of a bio must not wait for a place that the rest of it has.
+# A part of a bio must not wait for a place that the rest of the same bio occupies.
 one_tag() {
 	null_dev "tag$HIERARCHY" size=200 completion_nsec=6600000 hw_queue_depth=1 memory_backed=1
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
-	check "one tag, a file that all have written to" mixed "$MNT/file"
+	check "one tag, a file to which all groups have written: it can be written back" mixed "$MNT/file"
 	umount "$MNT"
 }
 

@@ -1,18 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Buffered writes on v2 to a disk that is slower than the limits: it is the window of
-# pages that tasks wait for. And overwriting dirty pages, which is free, and others'
-# savings, which are nobody's trouble.
+# Buffered writes on v2 to a disk that is slower than the limits: tasks wait for the window of pages. And overwriting
+# dirty pages is free, and what other groups have saved up delays no group.
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
 LIMIT=$((20 * MiB))
-# 1 MB more or less of pages is what flushers do at a time
+# flushers write 1 MB of pages at a time
 SLACK=$MiB
 
-# overwritten GROUP: how long 400 times 64 KiB of one page after the other take, ms
+# overwritten GROUP: the time to write 400 times 64 KiB to one page after the other, ms
 overwritten() {
 	in_group "$1" python3 - "$DEV" <<'EOF'
 import os, sys, time
@@ -24,7 +23,7 @@ print(round((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# stored GROUP FILE: how long 64 stores take, a page each, ms
+# stored GROUP FILE: the time of 64 stores, to a page each, ms
 stored() {
 	in_group "$1" python3 - "$2" <<'EOF'
 import mmap, os, sys, time
@@ -36,7 +35,7 @@ print(round((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# beside_saved: what seven groups have paid and not dirtied keeps no store of another one waiting
+# beside_saved: bytes that seven groups have paid and not dirtied hold no store of another group
 beside_saved() {
 	local i
 	cap p "$DEV" wbps=$((2 * MiB))
@@ -47,12 +46,12 @@ beside_saved() {
 	done
 	truncate -s 1M "$MNT/stored"
 	sleep 7
-	check "saved up by others: 64 stores, ms" in_range "$(stored p/8 "$MNT/stored")" 0 400
+	check "seven other groups have saved up: 64 stores do not wait, ms" in_range "$(stored p/8 "$MNT/stored")" 0 400
 	wait_loads
 	umount "$MNT"
 }
 
-# a window of 2 MiB, which goes down by a 16th in 25 ms
+# a window of 2 MiB, which becomes free by a 16th in 25 ms
 one_group() {
 	null_dev "slow$HIERARCHY" size=400 mbps=5 max_sectors=128 memory_backed=1
 	dirty_limit $((16 * MiB))
@@ -60,13 +59,14 @@ one_group() {
 	start_soon
 	load p/1 alone -f "$DEV" -b -o w -s 64k -t 10 -L 200M
 	wait_loads
-	check "one group: write() goes on as soon as pages are written" in_range "$(val alone max_ns)" 0 120000000
+	check "one group on a slow disk: write() goes on as soon as pages are written" \
+		in_range "$(val alone max_ns)" 0 120000000
 	# one I/O of 64 KiB in each 20 ms, and what is dirty at the end
-	check "one group: the disk is busy" in_range "$(counted p/1)" 32000000 $((33000000 + 4 * MiB))
+	check "one group on a slow disk: the disk is busy" in_range "$(counted p/1)" 32000000 $((33000000 + 4 * MiB))
 	sync
 }
 
-# the limit is what all have together: a second's worth
+# the limit is for all groups together: a second's worth
 eight_groups() {
 	local i
 	dirty_limit $((400 * MiB))
@@ -74,7 +74,8 @@ eight_groups() {
 	for i in {1..8}; do
 		load "p/$i" "g$i" -f "$DEV" -b -o w -s 64k -t 8 -O "$((i * 40))M" -L 40M
 	done
-	check "eight groups below one limit: their pages" in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
+	check "eight groups below one limit: their pages are within its window" \
+		in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
 	wait_loads
 	sync
 }
@@ -89,7 +90,7 @@ everywhere() {
 	cap p "$DEV" wbps=$MiB
 	check "overwriting dirty pages is free" in_range "$(overwritten p/1)" 0 200
 	sync
-	check "nothing stays counted" none_left
+	check "no page stays counted" none_left
 	cap p "$DEV" wbps=max
 }
 

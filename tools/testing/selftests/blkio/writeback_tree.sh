@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes on v2, with the memory controller and without: groups have the rate of
-# their limit, evenly, also below a common limit and in each other's files; those beside
-# them wait for nothing, and nobody gets more by many groups, or by having saved up.
+# Buffered writes on v2, with the memory controller and without: groups get their limit, evenly, also below a common
+# limit and in each other's files; groups beside them do not wait; and many groups, or savings, get a group nothing
+# beyond the limit.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -11,13 +11,13 @@
 SEC=12
 CHILDREN=(a b c d e f g h)
 
-# fresh: ext4 on DEV, nothing dirty
+# fresh: ext4 on DEV, with no dirty page
 fresh() {
 	! mountpoint -q "$MNT" || umount "$MNT"
 	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 }
 
-# limited TEXT: caps of 1, 2 and 3 MiB/s, each group in a file of its own: 8 points
+# limited TEXT: limits of 1, 2 and 3 MiB/s, each group in a file of its own: 8 points
 limited() {
 	local i
 	fresh
@@ -26,23 +26,24 @@ limited() {
 	for i in 1 2 3; do cap "g$i" "$DEV" wbps=max; done
 }
 
-# one_file: three groups without limits write 64 KiB in turns, fsync() by the first
+# one_file: three groups without limits write 64 KiB in turns, and the first calls fsync()
 one_file() {
 	local i at=()
 	: >"$MNT/shared"
 	sync
-	# pages have owners once there is a limit
+	# dirtiers of pages are recorded from the first limit on
 	for i in 1 2 3; do at[i]=$(counted "g$i"); done
 	for ((i = 0; i < 96; i++)); do
 		in_group g$((i % 3 + 1)) dd if=/dev/zero of="$MNT/shared" bs=64k count=1 seek=$i conv=notrunc status=none
 	done
 	in_group g1 sync "$MNT/shared"
 	for i in 1 2 3; do
-		check "one file, group $i pays for its part" within $(($(counted "g$i") - at[i])) $((32 * 64 * KiB)) 10000
+		check "one file of three groups: group $i pays for its part" \
+			within $(($(counted "g$i") - at[i])) $((32 * 64 * KiB)) 10000
 	done
 }
 
-# appended FILE COUNT: the longest of so many appends with fsync(), ms; 50 ms apart
+# appended FILE COUNT: the longest of COUNT appends with fsync(), ms; 50 ms apart
 appended() {
 	python3 - "$1" "$2" <<'EOF'
 import os, sys, time
@@ -57,7 +58,7 @@ print(round(most * 1000))
 EOF
 }
 
-# beside: others' appends to a file of their own and to that of a limited writer
+# beside: other groups append to a file of their own and to that of a limited writer
 beside() {
 	local alone most
 	: >"$MNT/writer"
@@ -67,14 +68,14 @@ beside() {
 	load g1 writer -f "$MNT/writer" -b -o w -s 1M -t 8 -L 64M
 	sleep 2
 	most=$(in_group g2 bash -c "$(declare -f appended); appended '$MNT/own' 40")
-	check "beside a limited writer: an append and fsync(), ms" in_range "$most" 0 $((2 * alone + 1))
+	check "beside a limited writer: an append and fsync() to another file, ms" in_range "$most" 0 $((2 * alone + 1))
 	most=$(in_group g2 bash -c "$(declare -f appended); appended '$MNT/writer' 20")
-	check "in the file of a limited writer: an append and fsync(), ms" in_range "$most" 0 200
+	check "beside a limited writer: an append and fsync() to its file, ms" in_range "$most" 0 200
 	wait_loads
 	cap g1 "$DEV" wbps=max wiops=max
 }
 
-# beside_dirty [LIMIT]: 64 MiB of g1 are dirty, and get a limit; others write 10 MiB: ms
+# beside_dirty [LIMIT]: 64 MiB of g1 are dirty, and g1 gets a limit; the time of others for 10 MiB: ms
 beside_dirty() {
 	local begin
 	sync
@@ -85,22 +86,23 @@ beside_dirty() {
 	echo $(($(now_ms) - begin))
 }
 
-# backlog: a limit is set while much is dirty, which costs nothing
+# backlog: a limit is set while many pages are dirty, which costs nothing
 backlog() {
 	local begin alone
 	beside_dirty
 	alone=$(beside_dirty)
-	check "a limit set on dirty pages: others' 10 MiB, ms" in_range "$(beside_dirty $MiB)" 0 $((alone * 12 / 10 + 1))
+	check "a limit set while pages are dirty: others write 10 MiB, ms" \
+		in_range "$(beside_dirty $MiB)" 0 $((alone * 12 / 10 + 1))
 	begin=$(now_ms)
 	sync
-	check "a limit set on dirty pages: sync, ms" in_range $(($(now_ms) - begin)) 0 2000
+	check "a limit set while pages are dirty: sync, ms" in_range $(($(now_ms) - begin)) 0 2000
 	begin=$(now_ms)
 	in_group g1 dd if=/dev/zero of="$MNT/direct" bs=4k count=1 oflag=direct status=none
-	check "a limit set on dirty pages: the group's next write, ms" in_range $(($(now_ms) - begin)) 0 1100
+	check "a limit set while pages are dirty: the group's next write, ms" in_range $(($(now_ms) - begin)) 0 1100
 	cap g1 "$DEV" wbps=max
 }
 
-# most_pages SECONDS: the most that are dirty or being written meanwhile
+# most_pages SECONDS: the most pages that are dirty or being written at a time
 most_pages() {
 	local most=0 nr i
 	for ((i = 0; i < $1 * 20; i++)); do
@@ -125,17 +127,20 @@ together() {
 	most=$(most_pages $SEC)
 	wait_loads
 	sync
-	check "below one limit: no more than its window is dirty, pages" in_range "$most" 1 $((limit * 5 / 4 / 4096))
+	check "eight groups below one limit: no more than its window is dirty, pages" \
+		in_range "$most" 1 $((limit * 5 / 4 / 4096))
 	for child in "${CHILDREN[@]}"; do
 		((sum += $(val "$child" bytes)))
 		least=$(printf '%s\n' ${least:+"$least"} "$(val "$child" bytes)" | sort -n | head -n 1)
 	done
-	check "below one limit: the disk gets it, and metadata" in_range $(($(counted P) - at)) $sum $((sum + MiB))
-	check "below one limit: write() sees it" in_range $sum $((limit * (SEC - 1))) $((limit * (SEC + 1) + limit / 4))
-	check "below one limit: even parts" in_range "$least" $((sum * 9 / 80)) $((sum / 8))
+	check "eight groups below one limit: the disk gets the limit, and metadata" \
+		in_range $(($(counted P) - at)) $sum $((sum + MiB))
+	check "eight groups below one limit: write() proceeds at the limit" \
+		in_range $sum $((limit * (SEC - 1))) $((limit * (SEC + 1) + limit / 4))
+	check "eight groups below one limit: equal parts" in_range "$least" $((sum * 9 / 80)) $((sum / 8))
 }
 
-# saved_up: nobody keeps what was paid and not dirtied, in however many groups
+# saved_up: what was paid and not dirtied is kept by no number of groups
 saved_up() {
 	local child at limit=$((2 * MiB)) begin
 	for child in "${CHILDREN[@]}"; do
@@ -145,12 +150,13 @@ saved_up() {
 	sleep 19.9
 	at=$(counted P)
 	sleep 1.1
-	check "saved up by eight groups, bytes in a second" in_range $(($(counted P) - at)) $((limit / 2)) $((limit * 9 / 4))
+	check "eight groups have saved up: they write no more than the window, bytes in a second" \
+		in_range $(($(counted P) - at)) $((limit / 2)) $((limit * 9 / 4))
 	wait_loads
 	cap P "$DEV" wbps=max
 }
 
-# flipped: who may set limits of its own below one gets nothing by setting them again and again
+# flipped: a group below a limit that sets limits of its own again and again gains nothing by it
 flipped() {
 	local at pid i limit=$MiB
 	cap P "$DEV" wbps=$limit
@@ -169,11 +175,12 @@ EOF
 		sleep 0.02
 	done
 	wait $pid || true
-	check "a limit of its own set again and again" in_range $(($(counted P) - at)) $((limit * 7)) $((limit * 10))
+	check "a group below a limit sets its own limit again and again: it gets no more" \
+		in_range $(($(counted P) - at)) $((limit * 7)) $((limit * 10))
 	cap P "$DEV" wbps=max
 }
 
-# in_line: a group that asks for little, beside others below the limit that owe to the disk below
+# in_line: a group that asks for little, beside groups below the same limit with debts on the disk below
 in_line() {
 	local below
 	null_dev belowline size=400 memory_backed=1
@@ -191,8 +198,9 @@ in_line() {
 	sleep 2
 	load P/c own -f "$MNT/own" -o w -s 4k -T 0.25 -t 8 -L 1M
 	wait_loads
-	check "beside others that owe below: little is written when asked for" in_range "$(val own ios)" 3 33
-	check "beside others that owe below: and soon, ms" in_range $(($(val own max_ns) / 1000000)) 0 2100
+	check "beside groups with debts on the disk below: a group that asks for little gets it" in_range "$(val own ios)" 3 33
+	check "beside groups with debts on the disk below: its longest write, ms" \
+		in_range $(($(val own max_ns) / 1000000)) 0 2100
 	umount "$MNT"
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes on v2: limits, and weights, of three groups that each write to a file of
-# one ext4, as write(), fsync() and the disk see them.
+# Buffered writes on v2: limits, and weights, of three groups that each write to a file of one ext4, as seen by write(),
+# fsync() and the disk.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
@@ -9,10 +9,10 @@
 
 SEC=24 FROM=8
 
-# to_disk GROUP: bytes that it has written to the disk
+# to_disk GROUP: the bytes that the group has written to the disk
 to_disk() { sed -n "s/^$(devno "$DEV") .*wbytes=\([0-9]*\).*/\1/p" "$CG/$1/io.stat"; }
 
-# phase: sets part[] to what each wrote to the disk from FROM to SEC
+# phase: sets part[] to the bytes that each group wrote to the disk from FROM to SEC
 phase() {
 	local i first=()
 	for i in 1 2 3; do : >"$MNT/$i"; done
@@ -28,7 +28,7 @@ phase() {
 	wait_loads
 }
 
-# so many MiB by write(), then fsync(): how long, ms
+# the time for so many MiB by write(), then fsync()
 SYNC='
 import os, sys, time
 begin = time.monotonic()
@@ -39,21 +39,22 @@ os.fsync(fd)
 print(round((time.monotonic() - begin) * 1000))
 '
 
-# shares TEXT A B C: 10, 30 and 60 % of all, within a point
+# shares TEXT A B C: 10, 30 and 60 % of all, to within a point
 shares() {
 	local text=$1 all=$(($2 + $3 + $4)) want
 	shift
 	for want in 10 30 60; do
-		check "weights, $text: $want %" in_range $(($1 * 10000 / all)) $((want * 100 - 100)) $((want * 100 + 100))
+		check "weights, $text: the group's share is $want %" \
+			in_range $(($1 * 10000 / all)) $((want * 100 - 100)) $((want * 100 + 100))
 		shift
 	done
 }
 
 plan 10
-# less than a file: dirtying dirty pages takes no virtual time
+# less than a file: dirtying pages that are dirty takes no virtual time
 dirty_limit $((90 * MiB))
 mount_cgroup v2
-grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
+grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no groups"
 echo +memory >"$CG/cgroup.subtree_control"
 group g1 g2 g3
 null_dev nb0 size=400 completion_nsec=1280000 hw_queue_depth=1 max_sectors=256 memory_backed=1
@@ -68,7 +69,7 @@ for i in 1 2 3; do
 done
 wait "${synced[@]}"
 for i in 1 2 3; do
-	check "limits: fsync at $i MiB/s, ms" within "$(<"$TMP/sync$i")" 16000 10000
+	check "limits: fsync at $i MiB/s takes as long as the limit demands, ms" within "$(<"$TMP/sync$i")" 16000 10000
 	cap "g$i" "$DEV" wbps=max
 done
 rm "$MNT"/sync?
@@ -82,5 +83,5 @@ shares "the disk" "${part[@]}"
 seen=()
 for i in 1 2 3; do seen[i]=$(seen "$i" $((64 * KiB)) $SEC $FROM); done
 shares "write()" "${seen[@]}"
-check "weights: the disk is not idle" in_range $((part[1] + part[2] + part[3])) \
+check "weights: the disk is busy" in_range $((part[1] + part[2] + part[3])) \
 	$((90 * 1000000 * (SEC - FROM))) $((103 * 1000000 * (SEC - FROM)))

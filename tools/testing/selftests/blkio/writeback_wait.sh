@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Nobody waits for what a capped group has dirty: others' sync, fsync of the very
-# file, truncation and journal commits are quick while its tasks wait for their limit, and
-# it has its rate all the same, no more and no less.
+# No other group waits for the dirty pages of a limited group: sync, fsync of the same file, truncation and journal
+# commits by others are quick while its tasks wait for their limit; and the group gets its limit all the same, no more
+# and no less.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
 RATE=$((256 * KiB)) QUICK_MS=20
 
-# quick COMMAND...: in QUICK_MS of virtual time
+# quick COMMAND...: the command takes at most QUICK_MS of virtual time
 quick() {
 	local begin
 	begin=$(now_ms)
@@ -21,18 +21,18 @@ quick() {
 while_paced() {
 	local text=$1
 	shift
-	check "$text: a task waits for its limit" held
-	check "$text: quick" quick "$@"
+	check "$text: a task of the limited group waits for its limit" held
+	check "$text: the operation is quick all the same" quick "$@"
 }
 
 sync_file() { sync "$MNT/slow"; }
 commit() { mkdir "$MNT/dir.$RANDOM" && sync -f "$MNT"; }
 shorten() { truncate -s "$(($(stat -c %s "$MNT/slow") / 2))" "$MNT/slow"; }
 
-# owed: writes that passed as a debt
+# owed: the number of writes that passed as a debt
 owed() { sed -n 's/.*write: .* nr_owed=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/${DEV##*/}/ioband/groups"; }
 
-# dirty_pages: all that groups have
+# dirty_pages: the pages that all groups have dirty
 dirty_pages() { awk -F'[= ]' '{ n += $6 } END { print n + 0 }' /sys/kernel/debug/dirty_owner; }
 
 # phase TEXT MOUNT_OPTIONS
@@ -62,27 +62,27 @@ phase() {
 	done
 	took=$(($(now_ms) - begin))
 	# a window more or less at either end
-	check "$text: its writes are at its rate" \
+	check "$text: the group's writes reach the disk at its limit" \
 		in_range $(($(counted slow) - before)) $((RATE * (took - 1000) / 1000)) $((RATE * (took + 1000) / 1000))
 	wait_loads
-	check "$text: write() is at its rate" within "$(val "$text" bytes)" $((RATE * 26)) 20000
+	check "$text: write() proceeds at the limit" within "$(val "$text" bytes)" $((RATE * 26)) 20000
 	before=$(owed)
 	begin=$(now_ms)
 	(echo "$BASHPID" >"$CG/slow/cgroup.procs"
 	 exec dd if=/dev/zero "of=$MNT/slow" bs=128k count=4 conv=fsync status=none)
-	check "$text: its own fsync waits" in_range $(($(now_ms) - begin)) 1500 3500
-	check "$text: and makes no debt" equal "$(owed)" "$before"
+	check "$text: the group's own fsync waits" in_range $(($(now_ms) - begin)) 1500 3500
+	check "$text: the group's own fsync makes no debt" equal "$(owed)" "$before"
 	umount "$MNT"
 }
 
-# long_dirty: 4 MiB that were dirtied fast and are to be written slowly, 16 s of the rate
+# long_dirty: 4 MiB that were dirtied fast and are to be written slowly, 16 s of the limit
 long_dirty() {
 	mount "$DEV" "$MNT"
 	cap slow "$DEV" wbps=$((64 * MiB))
 	in_group slow dd if=/dev/zero of="$MNT/slow" bs=4M count=1 conv=notrunc status=none
 	cap slow "$DEV" wbps=$RATE
-	check "much is dirty, $1: 4 MiB, in pages" in_range "$(dirty_pages)" 768 1024
-	check "much is dirty, $1: quick" quick "$2"
+	check "many pages are dirty, $1: 4 MiB, in pages" in_range "$(dirty_pages)" 768 1024
+	check "many pages are dirty, $1: the operation is quick" quick "$2"
 	cap slow "$DEV" wbps=max
 	umount "$MNT"
 	cap slow "$DEV" wbps=$RATE

@@ -1,25 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Pages that need no owner of their own: those of a group that nothing limits, in a file whose
-# writeback is that group's anyway (v2, with the memory controller).  They cost next to
-# nothing, and a limit binds the group's next page all the same.
+# Pages that need no recorded dirtier: those of a group without limits, in a file whose writeback is that group's own
+# (v2, with the memory controller). They cost almost nothing, and a limit that is set applies to the group's next page
+# all the same.
 # configs: uml-vt
 . "$(dirname "$0")/blkio_lib.sh"
 # shellcheck source=blkio_writeback.sh
 . "$HERE/blkio_writeback.sh"
 
-# dirtied GROUP: pages that count as dirtied by it, of those that it still has
+# dirtied GROUP: the pages that count as dirtied by the group, of those that it still has
 dirtied() {
 	sed -n "s/^cg=$(stat -c %i "$CG/$1") bdi=.* dirtied=//p" /sys/kernel/debug/dirty_owner |
 		awk '{ n += $1 } END { print n + 0 }'
 }
 
-# wrote GROUP FILE FROM_MIB MIB: buffered; more than one write(), as only from the second one on none asks
+# wrote GROUP FILE FROM_MIB MIB: buffered writes; several write() calls, as only the second does not ask
 wrote() {
 	in_group "$1" dd if=/dev/zero of="$2" bs=256k count=$(($4 * 4)) seek=$(($3 * 4)) conv=notrunc status=none
 }
 
-# alone GROUP: in a file that it has made, its pages have no owners, and are charged to it
+# alone GROUP: in a file that the group has created its pages have no recorded dirtier, and are charged to it
 alone() {
 	local at
 	at=$(counted "$1")
@@ -29,7 +29,8 @@ alone() {
 	within $(($(counted "$1") - at)) $((16 * MiB)) 0
 }
 
-# foreign GROUP OTHER PAGES: in a file that OTHER has made, all pages of GROUP have owners, and PAGES of OTHER
+# foreign GROUP OTHER PAGES: in a file that OTHER has created all pages of GROUP have a recorded dirtier, and PAGES of
+# OTHER
 foreign() {
 	local at at_other had
 	sync
@@ -43,7 +44,7 @@ foreign() {
 	within $(($(counted "$1") - at)) $MiB 0 && within $(($(counted "$2") - at_other)) $MiB 0
 }
 
-# storing FILE PAGES: stores to one page, and to PAGES more once FILE.go is there; prints how long these take, in ms
+# storing FILE PAGES: stores to one page, and to PAGES more when FILE.go exists; prints how long these take, in ms
 storing() {
 	python3 - "$1" "$2" <<'EOF'
 import mmap, os, sys, time
@@ -59,13 +60,14 @@ print(int((time.monotonic() - begin) * 1000))
 EOF
 }
 
-# stored GROUP BY PAGES: a task of GROUP, which comes through no write(), stores a page; BY gets a limit; then it stores PAGES
+# stored GROUP BY PAGES: a task of GROUP that calls no write() stores to a page; BY gets a limit; the task stores to
+# PAGES
 stored() {
 	local task
 	rm -f "$MNT/stores" "$MNT/stores.go"
 	wrote "$1" "$MNT/stores" 0 4
 	sync
-	# the group is forgotten meanwhile
+	# the group's flow is freed meanwhile
 	sleep 4
 	in_group "$1" bash -c "$(declare -f storing); storing '$MNT/stores' $3" >"$TMP/ms" &
 	task=$!
@@ -75,20 +77,20 @@ stored() {
 	wait "$task"
 }
 
-# limited GROUP BY: a limit that BY gets binds what GROUP stores after that
+# limited GROUP BY: a limit that BY gets applies to what GROUP stores after that
 limited() {
 	stored "$1" "$2" 768
 	cap "$2" "$DEV" wbps=max
-	# but for the burst, of a tenth of a second
+	# except for the burst, of a tenth of a second
 	in_range "$(cat "$TMP/ms")" 2700 3100
 }
 
-# first GROUP: the first page that a group stores into a file of its own under a limit has an owner
+# first GROUP: the first page that a group with a limit stores to, in a file of its own, has a recorded dirtier
 first() {
 	wrote "$1" "$MNT/first" 0 1
 	sync
 	cap "$1" "$DEV" wbps=$MiB
-	# the group is forgotten meanwhile
+	# the group's flow is freed meanwhile
 	sleep 4
 	in_range "$(dirtied "$1")" 0 0 || return 1
 	in_group "$1" python3 - "$MNT/first" <<'EOF'
@@ -99,14 +101,14 @@ EOF
 	cap "$1" "$DEV" wbps=max
 }
 
-# after GROUP: the first page that a group stores after it got a limit has an owner
+# after GROUP: the first page that a group stores to after it got a limit has a recorded dirtier
 after() {
 	stored "$1" "$1" 1
 	in_range "$(dirtied "$1")" 1 1 || return 1
 	cap "$1" "$DEV" wbps=max
 }
 
-# backlog GROUP: what is dirty when the group gets a limit is a debt of a second at most
+# backlog GROUP: pages that are dirty when the group gets a limit are a debt of a second at most
 backlog() {
 	local begin
 	wrote "$1" "$MNT/backlog" 0 64
@@ -117,8 +119,8 @@ backlog() {
 	in_range $(($(now_ms) - begin)) 0 1800
 }
 
-# rewriting FILE: 64 MiB, of which the memory is another group's.  The first half is written to the disk again and again,
-# until that group's writeback gets the file; the other half is dirty all the time.
+# rewriting FILE: 64 MiB whose memory is another group's. The first half is written to the disk again and again until
+# the file has that group's writeback; the other half is dirty all the time.
 rewriting() {
 	python3 - "$1" <<'EOF'
 import ctypes, os, sys, time
@@ -142,7 +144,7 @@ os.fdatasync(fd)
 EOF
 }
 
-# switched GROUP OTHER: pages that GROUP has dirtied in its own file stay its own when OTHER gets that
+# switched GROUP OTHER: pages that GROUP has dirtied in its own file stay its own when the file gets OTHER's writeback
 switched() {
 	local at at_other task
 	sync
@@ -159,7 +161,7 @@ switched() {
 
 plan 9
 mount_cgroup v2
-grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no owners"
+grep -qw memory "$CG/cgroup.controllers" || skip_all "no memory controller: inodes have no groups"
 echo +memory >"$CG/cgroup.subtree_control"
 group other p a b
 echo +io +memory >"$CG/p/cgroup.subtree_control"
@@ -167,14 +169,14 @@ group p/a p/b
 null_dev nb0 size=400 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 cap other "$DEV" wbps=$MiB
-check "a group that nothing limits, in its own file" alone p/a
-check "in the file of a group that nothing limits" foreign p/a p/b 0
-check "a limit of its own binds the next page" limited a a
-check "a limit above it, too" limited p/a p
-check "the first page under a limit" first a
-check "the first page after the group got a limit" after b
+check "a group without limits in its own file: its pages have no record and are charged to it" alone p/a
+check "a group without limits in another group's file: its pages have a record" foreign p/a p/b 0
+check "a limit that a group gets applies to its next page" limited a a
+check "a limit that a group above gets applies to the next page" limited p/a p
+check "a group with a limit: its first page has a record" first a
+check "a group that has just got a limit: its first page has a record" after b
 cap p/b "$DEV" wbps=$((100 * MiB))
-check "the file of a group that has a limit" foreign p/a p/b 256
-check "dirty pages in a file that becomes another group's" switched a b
-check "a limit that comes when pages are dirty" backlog a
+check "a group without limits in the file of a group with a limit: its pages have a record" foreign p/a p/b 256
+check "dirty pages in a file that gets another group's writeback stay their dirtier's" switched a b
+check "pages that are dirty when a limit is set: a debt of a second at most" backlog a
 umount "$MNT"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # memory: 2048
-# Zoned disks: writes of one zone reach the disk in their order whoever they are of and
-# whatever becomes of the limits; other zones, and reads, do not wait for them.
+# Zoned disks: writes to one zone reach the disk in order, whichever group they belong to and however limits change;
+# other zones, and reads, do not wait for them.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
@@ -11,7 +11,7 @@ RATE=$((256 * KiB))
 
 zoned_dev() {
 	null_dev "$1" size=256 zoned=1 zone_size=16 zone_nr_conv="$2" memory_backed=1
-	[ "$(cat "/sys/block/$1/queue/zoned")" = host-managed ] || skip_all "no zoned null_blk"
+	[ "$(cat "/sys/block/$1/queue/zoned")" = host-managed ] || skip_all "the kernel has no zoned null_blk"
 }
 
 # fill FILE FIRST_KIB KIB: buffered writes of 64 KiB, and fsync
@@ -26,7 +26,7 @@ os.fsync(fd)
 EOF
 }
 
-# fill_held FILE KIB: the same data from the start, directly: 64 KiB, and all the rest, which is held
+# fill_held FILE KIB: the same data from the start, by direct writes: 64 KiB, and all the rest, which is held
 fill_held() {
 	python3 - "$@" <<'EOF'
 import mmap, os, sys
@@ -39,7 +39,7 @@ os.pwritev(fd, [memoryview(data)[65536:]], 65536)
 EOF
 }
 
-# whole FILE KIB: what fill() has written is there
+# whole FILE KIB: the data that fill() has written is there
 whole() {
 	echo 3 >/proc/sys/vm/drop_caches
 	python3 - "$@" <<'EOF'
@@ -51,7 +51,7 @@ for at in range(0, int(sys.argv[2]) << 10, 65536):
 EOF
 }
 
-# in_fn GROUP FUNCTION ARGUMENT...
+# in_fn GROUP FUNCTION ARGUMENT...: runs the function in the group
 in_fn() {
 	local group=$1 fn=$2
 	shift 2
@@ -59,7 +59,7 @@ in_fn() {
 }
 
 reset_zones() { cap a "$DEV" wbps=max; sync; blkzone_reset; cap a "$DEV" wbps=$RATE; }
-# zone reset of all: BLKRESETZONE
+# BLKRESETZONE resets all zones
 blkzone_reset() {
 	python3 - "$DEV" <<'EOF'
 import fcntl, os, struct, sys
@@ -76,24 +76,24 @@ begin() {
 	held
 }
 
-# Another group writes what follows in the zone.
+# Another group writes the next sectors of the zone.
 other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 && wait "$FIRST" && whole "$DEV" 2048; }
 
-# A group without limits writes the next sectors directly. A write to another zone shows it
-# first that it has none: from then on it would take no lock.
+# A group without limits writes the next sectors directly. A write to another zone first makes it look up that it has no
+# limits: from then on its bios would take no lock.
 other_direct() {
 	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=256 count=1 oflag=direct conv=notrunc status=none &&
 		begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=16 count=4 oflag=direct conv=notrunc status=none &&
 		wait "$FIRST" && whole "$DEV" 1024
 }
 
-# The limit goes while writes wait; the next ones do not overtake those.
+# The limit is removed while writes wait; the next writes do not overtake those.
 limit_goes() {
 	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 &&
 		wait "$FIRST" && whole "$DEV" 2048
 }
 
-# The limit goes while writes wait that the disk takes in pieces.
+# The limit is removed while writes wait that the disk takes in pieces.
 pieces_go() {
 	local pid
 	in_group a smp_verify -q -b 16384 -d 8 -s $MiB -S 1 "$DEV" >"$TMP/pieces" &
@@ -103,7 +103,7 @@ pieces_go() {
 	grep -q "^submitted=64 completed=64 errors=0 " "$TMP/pieces"
 }
 
-# write_ms FIRST_KIB KIB: how long a direct write of the limited group takes
+# write_ms FIRST_KIB KIB: the time of a direct write of the limited group
 write_ms() {
 	local begin
 	begin=$(now_ms)
@@ -111,8 +111,8 @@ write_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# The first part of such a write is on its way when the rest comes: nothing may leave between
-# the two. The next write of the group waits until all parts are paid for.
+# The first part of such a write is being submitted when the rest arrives: nothing may be dispatched between the two.
+# The next write of the group waits until all parts are paid for.
 pieces_together() {
 	local first second
 	cap a "$DEV" wbps=max wiops=10
@@ -121,7 +121,7 @@ pieces_together() {
 	in_range "$first" 0 120 && in_range "$second" 1350 1550
 }
 
-# limits come and go 100 times while one group appends to a zone
+# limits are set and removed 100 times while one group appends to a zone
 limits_change() {
 	local i pid
 	in_group a dd if=/dev/zero of="$DEV" bs=16k count=1024 oflag=direct conv=notrunc status=none &
@@ -134,7 +134,7 @@ limits_change() {
 	wait $pid
 }
 
-# others_free: a zone of its own, and reads, while the other group's writes are held
+# others_free: writes to another zone, and reads, while the limited group's writes are held
 others_free() {
 	local from
 	begin || return 1
@@ -144,7 +144,7 @@ others_free() {
 	in_range $(($(now_ms) - from)) 0 50 && wait "$FIRST"
 }
 
-# zone_rate: one I/O after the other to a zone, at the rate of its group
+# zone_rate: one I/O after the other to a zone, at the rate of its group's limit
 zone_rate() {
 	local begin
 	begin=$(now_ms)
@@ -162,8 +162,8 @@ one_by_one() {
 	done
 }
 
-# The disk goes while writes of a zone wait, the first of them no longer for its limit but for
-# a disk that does one I/O in 5 s: in front of it are writes to a conventional zone.
+# The disk is removed while writes of a zone wait, the first of them no longer for its limit but for a disk that does
+# one I/O in 5 s: before it are writes to a conventional zone.
 disk_goes() {
 	local pid
 	pids=()
@@ -212,33 +212,33 @@ sysctl -qw vm.dirty_writeback_centisecs=50
 group a b
 zoned_dev nb0 0
 cap a "$DEV" wbps=$RATE
-check "another group's fsync of the same zone" other_syncs
+check "held writes to a zone: another group's fsync of the same zone has all data" other_syncs
 reset_zones
-check "direct writes to the zone by a group without limits" other_direct
+check "held writes to a zone: direct writes by a group without limits stay in order" other_direct
 reset_zones
-check "the limit goes while writes are held" limit_goes
+check "held writes to a zone: the limit is removed, and writes stay in order" limit_goes
 reset_zones
-check "limits come and go" limits_change
+check "limits are set and removed 100 times: writes to the zone stay in order" limits_change
 reset_zones
-check "other zones and reads do not wait" others_free
+check "held writes to a zone: other zones and reads do not wait" others_free
 reset_zones
-check "the rate of one I/O at a time" zone_rate
+check "one I/O after the other to a zone: the group gets its limit" zone_rate
 reset_zones
 echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
-check "the limit goes while writes are held that the disk takes in pieces" pieces_go
+check "held writes that the disk takes in pieces: the limit is removed, and writes stay in order" pieces_go
 reset_zones
-check "the pieces of a write stay together, and are paid for" pieces_together
+check "writes in pieces: the pieces stay together, and are paid for" pieces_together
 cap a "$DEV" wbps=max wiops=max
 null_dev nbg size=256 zoned=1 zone_size=16 zone_nr_conv=1 memory_backed=1 hw_queue_depth=1 irqmode=2 completion_nsec=5000000000
 cap a "$DEV" wbps=1
-check "the disk goes while writes of a zone wait, which all reach it" disk_goes
+check "the disk is removed while writes of a zone wait: all of them reach it" disk_goes
 zoned_dev nb1 16
 if mkfs.f2fs -m -f "$DEV" >"$TMP/mkfs.log" 2>&1 && mount -t f2fs "$DEV" "$MNT"; then
 	undo+=("! mountpoint -q $MNT || umount $MNT")
 	cap a "$DEV" wbps=$RATE
-	check "f2fs: fsync of a limited writer's file by another group" f2fs
-	check "f2fs: no write was lost" equal "$(dmesg | grep -cE 'lost async|I/O error' || true)" 0
+	check "f2fs on a zoned disk: fsync of a limited writer's file by another group" f2fs
+	check "f2fs on a zoned disk: no write was lost" equal "$(dmesg | grep -cE 'lost async|I/O error' || true)" 0
 else
-	skip "f2fs: fsync of a limited writer's file by another group" "no f2fs"
-	skip "f2fs: no write was lost" "no f2fs"
+	skip "f2fs on a zoned disk: fsync of a limited writer's file by another group" "no f2fs"
+	skip "f2fs on a zoned disk: no write was lost" "no f2fs"
 fi

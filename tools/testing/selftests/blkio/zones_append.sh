@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # memory: 1024
-# Zone appends: the disk decides where in the zone they go, so their order does not matter, and
-# none waits for another group's. btrfs writes data by them.
+# Zone appends: the disk decides where in the zone they go, so their order does not matter, and none waits for another
+# group's. btrfs writes data by zone appends.
 . "$(dirname "$0")/blkio_lib.sh"
 . "$HERE/blkio_writeback.sh"
 
 RATE=$((256 * KiB))
 
-# direct GROUP FILE KIB: direct writes of 64 KiB; prints how many ms they take
+# direct GROUP FILE KIB: direct writes of 64 KiB; prints the time they take, ms
 direct() {
 	local begin
 	begin=$(now_ms)
@@ -17,7 +17,7 @@ direct() {
 	echo $(($(now_ms) - begin))
 }
 
-# What the file system asks for is appends.
+# The file system asks the disk for appends.
 appends() {
 	local events=/sys/kernel/tracing/events/block/block_rq_issue
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
@@ -27,7 +27,7 @@ appends() {
 	in_range "$(grep -c ' ZA' /sys/kernel/tracing/trace)" 4 8
 }
 
-# One that is limited waits for its limit; one that is not writes to the same zone meanwhile.
+# A limited group waits for its limit; a group without one writes to the same zone meanwhile.
 others_free() {
 	local first took
 	direct a "$MNT/a" 1024 >"$TMP/took" &
@@ -38,7 +38,7 @@ others_free() {
 	in_range "$took" 0 50 && within "$(cat "$TMP/took")" $((15 * 64 * KiB * 1000 / RATE)) 20000
 }
 
-# The same for two that are limited, each by its own.
+# The same for two limited groups, each of which waits for its own limit.
 both_limited() {
 	local first took
 	cap b "$DEV" wbps=$((8 * RATE))
@@ -55,13 +55,13 @@ mount_cgroup v2
 group a b
 null_dev nb0 size=1024 zoned=1 zone_size=64 zone_nr_conv=0 memory_backed=1
 if ! mkfs.btrfs -q -O zoned -m single -d single "$DEV" >"$TMP/mkfs.log" 2>&1 || ! mount -t btrfs "$DEV" "$MNT"; then
-	skip_all "no btrfs on zoned disks"
+	skip_all "the kernel has no btrfs on zoned disks"
 fi
 plan 4
 undo+=("! mountpoint -q $MNT || umount $MNT")
 check "btrfs writes data by zone appends" appends
 cap a "$DEV" wbps=$RATE
-check "a group without limits does not wait for one that is limited" others_free
+check "zone appends: a group without limits does not wait for a limited group" others_free
 sleep 1
-check "nor does one with a higher limit" both_limited
-check "no write was lost" equal "$(dmesg | grep -cE 'I/O error|BTRFS (error|warning)' || true)" 0
+check "zone appends: a group with a higher limit does not wait for one with a lower limit" both_limited
+check "zone appends: no write was lost" equal "$(dmesg | grep -cE 'I/O error|BTRFS (error|warning)' || true)" 0
