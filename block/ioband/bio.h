@@ -8,7 +8,7 @@
 
 #include "../blk-cgroup.h"
 #include "hooks.h"
-#include "rate.h"
+#include "math/rate.h"
 
 /*
  * What ioband needs to know of a bio: the units that it is charged for, what is stored in it

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When held bios leave: a timer set to the exact time of the next one, and work that picks
- * who goes, which submit.c submits.
+ * Which held bios are dispatched, and devices that come and go.
  *
- * Picking and submitting are apart because submission may wait for the device, and picking
- * must go on for the others.  No CPU is meant in particular: the timer and the work stay
- * off those that are isolated.
+ * Work picks the bios that may go, and submit.c submits them.  Picking and submitting are
+ * apart because submission may wait for the device, and picking must go on for the others.
+ * The work, and the timer that starts it (timer.c), run on no CPU in particular: they stay
+ * off CPUs that are isolated.
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
@@ -23,49 +23,6 @@
 #define IOBAND_SLACK_NS		(5 * NSEC_PER_USEC)
 #define IOBAND_GROUP_SLACK_NS	(50 * NSEC_PER_USEC)
 #define IOBAND_GROUP		4
-/* What picks never sleeps, and must not wait for what submits: all devices share it. */
-static struct workqueue_struct *ioband_pick_wq;
-
-static bool ioband_any_ready(struct ioband_dev *dev)
-{
-	return !RB_EMPTY_ROOT(&dev->top[READ].ready.rb_root) ||
-	       !RB_EMPTY_ROOT(&dev->top[WRITE].ready.rb_root);
-}
-
-/**
- * ioband_kick - see to it that whatever waits on a device goes in time
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- */
-void ioband_kick(struct ioband_dev *dev, s64 now)
-{
-	struct rb_node *first = rb_first_cached(&dev->timed);
-	s64 when;
-
-	lockdep_assert_held(&dev->lock);
-	if (dev->dead)
-		return;
-	if (ioband_any_ready(dev))
-		queue_work(ioband_pick_wq, &dev->work);
-	if (!first)
-		return;
-	when = rb_entry(first, struct ioband_ent, node)->key;
-	when = max(when, now) + dev->slack_ns;
-	if (when >= dev->armed)
-		return;
-	dev->armed = when;
-	hrtimer_start(&dev->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
-}
-
-static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
-{
-	struct ioband_dev *dev = container_of(timer, struct ioband_dev, timer);
-
-	queue_work(ioband_pick_wq, &dev->work);
-	return HRTIMER_NORESTART;
-}
 
 /* Those whose time has come may go, or make others go. */
 static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
@@ -229,16 +186,14 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 		return NULL;
 	}
 	spin_lock_init(&dev->lock);
-	dev->timed = RB_ROOT_CACHED;
 	for (int rw = READ; rw <= WRITE; rw++) {
 		dev->top[rw].kind = IOBAND_TOP;
 		dev->top[rw].ready = RB_ROOT_CACHED;
 		INIT_LIST_HEAD(&dev->active[rw]);
 	}
 	ioband_share_init(dev);
-	dev->armed = S64_MAX;
 	dev->slack_ns = IOBAND_SLACK_NS;
-	hrtimer_setup(&dev->timer, ioband_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	ioband_dev_timer_init(dev);
 	INIT_WORK(&dev->work, ioband_dispatch_workfn);
 	return dev;
 }
@@ -284,15 +239,4 @@ void ioband_dev_free(struct ioband_dev *dev)
 	kvfree(dev->out);
 	kfree(dev->lanes);
 	ioband_dev_put(dev);
-}
-
-/**
- * ioband_dispatch_init - at boot
- *
- * Return: 0, or -ENOMEM.
- */
-int __init ioband_dispatch_init(void)
-{
-	ioband_pick_wq = alloc_workqueue("ioband", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
-	return ioband_pick_wq ? 0 : -ENOMEM;
 }

@@ -34,4 +34,17 @@ struct ioband_ent {
 	enum ioband_state	state;
 };
 
+/* The first entity of a tree, NULL if the tree is empty. */
+static inline struct ioband_ent *ioband_first(const struct rb_root_cached *root)
+{
+	return rb_entry_safe(rb_first_cached(root), struct ioband_ent, node);
+}
+
+/* For rb_add_cached(). */
+static inline bool ioband_before(struct rb_node *a, const struct rb_node *b)
+{
+	return (s64)(rb_entry(a, struct ioband_ent, node)->key -
+		     rb_entry(b, struct ioband_ent, node)->key) < 0;
+}
+
 #endif /* IOBAND_ENT_H */

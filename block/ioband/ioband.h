@@ -18,14 +18,14 @@
 #include "bio.h"
 #include "ent.h"
 #include "hooks.h"
-#include "reserve.h"
-#include "sharer.h"
+#include "limits/reserve.h"
+#include "shares/shares.h"
 
 /*
  * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
  * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
- * lane.c on zoned disks) until dispatch.c and submit.c release it.  share.c and the files
- * that it names share a device by weight.  Limits are set by limit_file.c, files.c,
+ * lane.c on zoned disks) until dispatch.c and submit.c release it.  gate.c and the files
+ * that it names share a device by weight.  Limits are set by files/limits.c, parse.c,
  * default.c and rule.c.  Buffered writes: writeback.c, pace.c and ticket.c.  policy.c
  * describes the model.
  *
@@ -57,7 +57,7 @@
  *	limits let its first bio pass now; else it is in dev->timed, by the time when they
  *	will.
  *  I6	A bio pays at all its gates or at none.
- *  I7-I9 are in sharer.h.
+ *  I7-I9 are in shares.h.
  *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead to
  *	all gates on the way to the root, and held bios of dir wait at those.  A gate that
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
@@ -195,7 +195,7 @@ struct ioband_dev {
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
 	unsigned int		lanes_busy;	/* the number of lanes in use */
 	bool			ready;	/* all its groups exist */
-	bool			weights_off;	/* see device_file.c */
+	bool			weights_off;	/* see files/devices.c */
 
 	struct gendisk		*disk;
 	struct request_queue	*q;
@@ -388,68 +388,15 @@ static inline bool ioband_is_stale(const struct ioband_dir *dir)
 	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
 }
 
-/* charge.c */
-enum ioband_terms {
-	IOBAND_TERMS_NOW,	/* no debt: pay only if the limits have room */
-	IOBAND_TERMS_BOUNDED,	/* a debt, of IOBAND_DEBT_MAX_NS at most */
-	IOBAND_TERMS_DEBT,	/* a debt */
-};
-
-bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
-bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
-		     enum ioband_terms terms);
-bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now);
-bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
-			struct bio *bio, s64 now);
-bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
-s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
-s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
-bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
-u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
-bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
-void ioband_gate_used(struct ioband_dir *gate);
-bool ioband_is_crowded(struct ioband_dir *dir);
-
-/* debt.c */
-s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
-s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
-s64 ioband_grp_debt_ns(struct ioband_grp *grp);
-bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
-			  struct ioband_dir *asks);
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
-		struct ioband_dir *asks);
-bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
-		 struct ioband_dir *asks);
-
-/* admit.c */
-void ioband_trace_admit(struct bio *bio, bool debt);
-
-/* decide.c */
-bool ioband_must_pass(struct bio *bio);
-bool ioband_judge(struct bio *bio, bool in_lane);
-
-/* lane.c */
-int ioband_lanes_init(struct ioband_dev *dev);
-struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio);
-bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio);
-void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);
-struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane);
-
-/* queue.c */
-void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir);
-void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
-struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
-			unsigned int *budget);
-void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now);
-void ioband_attach(struct ioband_dir *dir, s64 now);
-void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
+/* timer.c */
+int ioband_timer_init(void);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
 void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
 struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
+void ioband_kick(struct ioband_dev *dev, s64 now);
+void ioband_dev_timer_init(struct ioband_dev *dev);
 
 /* dispatch.c */
-void ioband_kick(struct ioband_dev *dev, s64 now);
-int ioband_dispatch_init(void);
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
 void ioband_dev_get(struct ioband_dev *dev);
@@ -461,66 +408,13 @@ void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 void ioband_submit(struct ioband_dev *dev, struct bio *bio);
 bool ioband_outs_init(struct ioband_dev *dev);
 
-/* rule.c */
-struct ioband_rule *ioband_rule_alloc(gfp_t gfp);
-void ioband_rule_free(struct ioband_rule *rule);
-void ioband_set_limits(struct ioband_grp *grp, int rw,
-		       const u64 own[IOBAND_NR_UNITS],
-		       struct ioband_rule **spare);
-void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare);
-void ioband_relink(struct ioband_dir *dir, s64 now);
-void ioband_removed(struct ioband_grp *grp);
-
-/* default.c */
-bool ioband_is_default(char *buf, char **body);
-int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
-void ioband_drop_defaults(struct blkcg *blkcg);
-bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp);
-void ioband_default_online(struct ioband_grp *grp);
-void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
-
 /* policy.c */
 struct gendisk *ioband_get_disk(struct ioband_grp *grp);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
-/* pace.c */
-#define IOBAND_IO_BYTES	SZ_64K	/* assumed length of the first write of dirty pages */
-int ioband_own_pages(struct blkcg *blkcg);
-void ioband_asked_above(struct bio *bio);
-s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);
-unsigned int ioband_limits_since(struct ioband_dir *dir);
-
-/* writeback.c */
-bool ioband_is_nobodys(struct bio *bio);
-bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
-
-/* ticket.c */
-bool ioband_has_line(struct ioband_grp *grp);
-bool ioband_stand_in_line(struct ioband_grp *grp);
-s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
-		     s64 bytes, enum dirty_how how);
-
-/* files.c */
-int ioband_parse_u64(const char *str, u64 *val);
-int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
-bool ioband_is_too_deep(struct blkcg *blkcg);
-
-/* limit_file.c */
-extern struct cftype ioband_files[];
-extern struct cftype ioband_legacy_files[];
-
-/* stat.c */
-void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
-void ioband_reset_stats(struct blkg_policy_data *pd);
-void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got);
-extern struct cftype ioband_legacy_stat_files[];
-
-/* debugfs.c */
-#ifdef CONFIG_BLK_DEBUG_FS
-void ioband_debugfs_register(struct gendisk *disk);
-#else
-static inline void ioband_debugfs_register(struct gendisk *disk) { }
-#endif
+#include "files/files.h"
+#include "limits/limits.h"
+#include "writeback/writeback.h"
 
 #endif /* IOBAND_H */

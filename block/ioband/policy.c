@@ -25,7 +25,7 @@
  *	    |		take turns
  *	dispatch.c	a timer expires when the first bio may pass; submit.c
  *	    |		submits it near the CPU that it came from
- *	share.c		with weights: waits while the device has enough to do; the
+ *	gate.c		with weights: waits while the device has enough to do; the
  *	    |		group that is furthest behind its share is first
  *	complete.c, observe.c
  *
@@ -373,7 +373,7 @@ static int __init ioband_init(void)
 	if (!ioband_owns_limits())
 		return 0;
 	ioband_grps = KMEM_CACHE(ioband_grp, SLAB_PANIC);
-	ret = ioband_dispatch_init();
+	ret = ioband_timer_init();
 	if (ret)
 		return ret;
 	ret = blkcg_policy_register(&blkcg_policy_ioband) ?:

@@ -38,8 +38,9 @@ class TestContributing(unittest.TestCase):
     def test_sources_are_named(self):
         """Each source file in block/ioband and kernel/cgroup is named."""
         known = {path for name in named() for path in places(name)}
-        files = [os.path.join(folder, file) for folder in ("block/ioband", "kernel/cgroup")
-                 for file in os.listdir(os.path.join(TOP, folder)) if file.endswith((".c", ".h"))]
+        files = [os.path.relpath(os.path.join(folder, file), TOP) for top in ("block/ioband", "kernel/cgroup")
+                 for folder, _, names in os.walk(os.path.join(TOP, top)) if not folder.endswith("/tests")
+                 for file in names if file.endswith((".c", ".h"))]
         self.assertEqual([path for path in sorted(files) if path not in known], [])
 
 

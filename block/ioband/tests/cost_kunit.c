@@ -7,7 +7,7 @@
 #include <linux/prandom.h>
 #include <linux/sizes.h>
 
-#include "../cost.h"
+#include "../math/cost.h"
 
 #define SEC	((s64)NSEC_PER_SEC)
 #define US	((s64)NSEC_PER_USEC)

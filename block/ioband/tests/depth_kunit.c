@@ -6,7 +6,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "../depth_done.h"
+#include "../math/depth_done.h"
 
 #define SEC	((s64)NSEC_PER_SEC)
 #define US	((s64)NSEC_PER_USEC)

@@ -6,7 +6,7 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "../rate.h"
+#include "../math/rate.h"
 
 #define SEC	((s64)NSEC_PER_SEC)
 #define MS	((s64)NSEC_PER_MSEC)

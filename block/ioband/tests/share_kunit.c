@@ -6,8 +6,8 @@
 #include <linux/module.h>
 #include <linux/sizes.h>
 
-#include "../share.h"
-#include "../window.h"
+#include "../math/share.h"
+#include "../math/window.h"
 
 #define SEC	((s64)NSEC_PER_SEC)
 #define US	((s64)NSEC_PER_USEC)

@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "../worth.h"
+#include "../math/worth.h"
 
 #define MS	((s64)NSEC_PER_MSEC)
 

@@ -32,7 +32,7 @@ struct group {
 void lab_engine_init(void)
 {
 	lab_disk.queue = &queue;
-	if (ioband_dispatch_init())
+	if (ioband_timer_init())
 		abort();
 	dev = ioband_dev_alloc(&lab_disk);
 	dev->ready = true;

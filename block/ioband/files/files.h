@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_FILES_H
+#define IOBAND_FILES_H
+
+/* Control files, and what is printed.  Included by ioband.h. */
+
+/* parse.c */
+int ioband_parse_u64(const char *str, u64 *val);
+int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
+bool ioband_is_too_deep(struct blkcg *blkcg);
+
+/* limits.c */
+extern struct cftype ioband_files[];
+extern struct cftype ioband_legacy_files[];
+
+/* weights.c */
+extern struct cftype ioband_weight_files[];
+extern struct cftype ioband_legacy_weight_files[];
+
+/* devices.c */
+extern struct cftype ioband_device_files[];
+extern struct cftype ioband_legacy_device_files[];
+
+/* stat.c */
+void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf);
+void ioband_reset_stats(struct blkg_policy_data *pd);
+void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got);
+extern struct cftype ioband_legacy_stat_files[];
+
+/* debugfs.c */
+#ifdef CONFIG_BLK_DEBUG_FS
+void ioband_debugfs_register(struct gendisk *disk);
+#else
+static inline void ioband_debugfs_register(struct gendisk *disk) { }
+#endif
+
+#endif /* IOBAND_FILES_H */

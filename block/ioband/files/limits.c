@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The files of limits, with mainline's names and formats, and one extension, "default".  In place
+ * of a device it stands for all devices that have no limit of their own.  In place of a limit it
+ * stands for the limit of all devices.
+ */
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../ioband.h"
+
+/* the index of a limit; each v1 file has one limit */
+#define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
+
+/* the names of limits in io.max of v2 */
+static const char * const ioband_keys[] = {
+	[IOBAND_FILE(READ, IOBAND_BYTES)]	= "rbps",
+	[IOBAND_FILE(WRITE, IOBAND_BYTES)]	= "wbps",
+	[IOBAND_FILE(READ, IOBAND_IOS)]		= "riops",
+	[IOBAND_FILE(WRITE, IOBAND_IOS)]	= "wiops",
+};
+
+struct ioband_conf;
+typedef int (ioband_parse_fn)(char *body, int file, struct ioband_conf *conf);
+
+/* one write to a file of limits */
+struct ioband_conf {
+	struct ioband_line	line;
+	ioband_parse_fn		*parse;
+	int			file;
+	bool			all;	/* for all devices */
+	struct ioband_rule	*spare[2];
+	struct ioband_limits	limits;
+};
+
+static void ioband_conf_set(struct ioband_conf *conf, int file, u64 val)
+{
+	conf->limits.set[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = true;
+	conf->limits.limit[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = val;
+}
+
+/* Is the value of a limit "default", the cgroup's limit for all devices? */
+static bool ioband_is_cgroups(const char *str, const struct ioband_conf *conf)
+{
+	return !conf->all && !strcmp(str, "default");
+}
+
+/* "N", 0 for no limit, or "default" */
+static int ioband_parse_v1(char *body, int file, struct ioband_conf *conf)
+{
+	u64 val = 0;
+	int ret;
+
+	body = strim(body);
+	if (ioband_is_cgroups(body, conf)) {
+		ioband_conf_set(conf, file, 0);
+		return 0;
+	}
+	ret = ioband_parse_u64(body, &val);
+	if (!ret)
+		ioband_conf_set(conf, file, val ?: U64_MAX);
+	return ret;
+}
+
+static int ioband_parse_pair(char *tok, struct ioband_conf *conf)
+{
+	char *key = strsep(&tok, "=");
+	u64 val = U64_MAX;
+	int file, ret;
+
+	file = match_string(ioband_keys, ARRAY_SIZE(ioband_keys), key);
+	if (file < 0 || !tok)
+		return -EINVAL;
+	if (ioband_is_cgroups(tok, conf)) {
+		val = 0;
+	} else if (strcmp(tok, "max")) {
+		ret = ioband_parse_u64(tok, &val);
+		if (ret)
+			return ret;
+		if (!val)
+			return -ERANGE;
+	}
+	ioband_conf_set(conf, file, val);
+	return 0;
+}
+
+/* any of "rbps=N wbps=N riops=N wiops=N", N a number, "max" or "default"; or nothing */
+static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
+{
+	char *tok;
+	int ret;
+
+	while ((tok = strsep(&body, " \t\n"))) {
+		if (!*tok)
+			continue;
+		ret = ioband_parse_pair(tok, conf);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/*
+ * May a direction need a rule?  It does not if none of its limits is named, or if all are
+ * removed.  If one is removed and the other is not named, it may, for the other.
+ */
+static bool ioband_wants_rule(const struct ioband_conf *conf, int rw)
+{
+	bool named = false, gone = true;
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		named |= conf->limits.set[rw][unit];
+		gone &= conf->limits.set[rw][unit] && conf->limits.limit[rw][unit] == U64_MAX;
+	}
+	return named && !gone;
+}
+
+static bool ioband_wants_limit(const struct ioband_conf *conf)
+{
+	for (int rw = READ; rw <= WRITE; rw++)
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			/* beside limits for all devices, "no limit" on one device is a setting */
+			if (conf->limits.set[rw][unit] &&
+			    (conf->limits.limit[rw][unit] != U64_MAX || ioband_has_defaults()))
+				return true;
+	return false;
+}
+
+static int ioband_conf_parse(struct ioband_line *line, char *body)
+{
+	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
+	int ret = conf->parse(body, conf->file, conf);
+
+	if (ret)
+		return ret;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		if (!ioband_wants_rule(conf, rw))
+			continue;
+		conf->spare[rw] = ioband_rule_alloc(GFP_KERNEL);
+		if (!conf->spare[rw])
+			return -ENOMEM;
+	}
+	line->wants = ioband_wants_limit(conf);
+	return 0;
+}
+
+static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
+{
+	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		u64 own[IOBAND_NR_UNITS];
+
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			own[unit] = conf->limits.set[rw][unit] ?
+				conf->limits.limit[rw][unit] : grp->dir[rw].own[unit];
+			/* without a limit for all devices, "no limit" means nothing is set */
+			if (own[unit] == U64_MAX && !ioband_default_limit(grp, rw, unit))
+				own[unit] = 0;
+		}
+		ioband_set_limits(grp, rw, own, &conf->spare[rw]);
+	}
+}
+
+/* The line "default BODY": set limits for all devices. */
+static int ioband_write_all(struct blkcg *blkcg, char *body, struct ioband_conf *conf)
+{
+	int ret;
+
+	conf->all = true;
+	ret = conf->parse(body, conf->file, conf);
+	if (!ret && ioband_is_too_deep(blkcg) && ioband_wants_limit(conf))
+		ret = -E2BIG;
+	if (!ret)
+		ret = ioband_own_pages(blkcg);
+	return ret ?: ioband_set_defaults(blkcg, &conf->limits);
+}
+
+static int ioband_write(struct kernfs_open_file *of, char *buf,
+			ioband_parse_fn *parse)
+{
+	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	struct ioband_conf conf = {
+		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply },
+		.parse	= parse,
+		.file	= of_cft(of)->private,
+	};
+	char *body;
+	int ret;
+
+	if (ioband_is_default(buf, &body))
+		return ioband_write_all(blkcg, body, &conf);
+	ret = ioband_write_line(blkcg, buf, &conf.line);
+	ioband_rule_free(conf.spare[READ]);
+	ioband_rule_free(conf.spare[WRITE]);
+	return ret;
+}
+
+static ssize_t ioband_write_v1(struct kernfs_open_file *of, char *buf,
+			       size_t nbytes, loff_t off)
+{
+	return ioband_write(of, buf, ioband_parse_v1) ?: nbytes;
+}
+
+static ssize_t ioband_write_v2(struct kernfs_open_file *of, char *buf,
+			       size_t nbytes, loff_t off)
+{
+	return ioband_write(of, buf, ioband_parse_v2) ?: nbytes;
+}
+
+/* The limit to show for a device: a number, U64_MAX for no limit, 0 if nothing is set. */
+static u64 ioband_own_limit(struct ioband_grp *grp, int rw, int unit)
+{
+	u64 own = READ_ONCE(grp->dir[rw].own[unit]);
+
+	/* "no limit" is shown only if there is a limit for all devices */
+	return own == U64_MAX && !ioband_default_limit(grp, rw, unit) ? 0 : own;
+}
+
+static u64 ioband_prfill_v1(struct seq_file *sf, struct blkg_policy_data *pd,
+			    int file)
+{
+	u64 own = ioband_own_limit(pd_to_grp(pd), file / IOBAND_NR_UNITS,
+				   file % IOBAND_NR_UNITS);
+
+	return own ? __blkg_prfill_u64(sf, pd, own == U64_MAX ? 0 : own) : 0;
+}
+
+static int ioband_show_v1(struct seq_file *sf, void *v)
+{
+	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+	int file = seq_cft(sf)->private;
+	u64 all = READ_ONCE(ioband_blkcg(blkcg)->limit[file / IOBAND_NR_UNITS]
+						      [file % IOBAND_NR_UNITS]);
+
+	if (all)
+		seq_printf(sf, "default %llu\n", all);
+	blkcg_print_blkgs(sf, blkcg, ioband_prfill_v1, &blkcg_policy_ioband, file, false);
+	return 0;
+}
+
+/*
+ * Print limits as "NAME=VALUE".  VALUE is a number or "max"; for a device that has the limit for
+ * all devices it is "default".
+ */
+static void ioband_show_limits(struct seq_file *sf, const char *dname,
+			       u64 limit[2][IOBAND_NR_UNITS], struct ioband_grp *grp)
+{
+	seq_puts(sf, dname);
+	for (int file = 0; file < ARRAY_SIZE(ioband_keys); file++) {
+		/* mainline's order: bytes of both directions come first */
+		int rw = file % 2, unit = file / 2;
+		u64 val = limit[rw][unit];
+
+		seq_printf(sf, " %s=", ioband_keys[IOBAND_FILE(rw, unit)]);
+		if (val && val != U64_MAX)
+			seq_printf(sf, "%llu", val);
+		else
+			seq_puts(sf, !val && grp && ioband_default_limit(grp, rw, unit) ?
+				 "default" : "max");
+	}
+	seq_putc(sf, '\n');
+}
+
+static u64 ioband_prfill_v2(struct seq_file *sf, struct blkg_policy_data *pd,
+			    int unused)
+{
+	const char *dname = blkg_dev_name(pd_to_blkg(pd));
+	struct ioband_grp *grp = pd_to_grp(pd);
+	u64 own[2][IOBAND_NR_UNITS];
+	bool any = false;
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			own[rw][unit] = ioband_own_limit(grp, rw, unit);
+			any |= own[rw][unit];
+		}
+	}
+	if (dname && any)
+		ioband_show_limits(sf, dname, own, grp);
+	return 0;
+}
+
+static int ioband_show_v2(struct seq_file *sf, void *v)
+{
+	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+	struct ioband_blkcg *b = ioband_blkcg(blkcg);
+
+	if (ioband_has_default(b))
+		ioband_show_limits(sf, "default", b->limit, NULL);
+	blkcg_print_blkgs(sf, blkcg, ioband_prfill_v2, &blkcg_policy_ioband, 0, false);
+	return 0;
+}
+
+#define IOBAND_V1_LIMIT(_name, rw, unit) {				\
+	.name = "throttle." _name,					\
+	.private = IOBAND_FILE(rw, unit),				\
+	.seq_show = ioband_show_v1,					\
+	.write = ioband_write_v1,					\
+}
+
+struct cftype ioband_legacy_files[] = {
+	IOBAND_V1_LIMIT("read_bps_device", READ, IOBAND_BYTES),
+	IOBAND_V1_LIMIT("write_bps_device", WRITE, IOBAND_BYTES),
+	IOBAND_V1_LIMIT("read_iops_device", READ, IOBAND_IOS),
+	IOBAND_V1_LIMIT("write_iops_device", WRITE, IOBAND_IOS),
+	{ }	/* terminate */
+};
+
+struct cftype ioband_files[] = {
+	{
+		.name = "max",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = ioband_show_v2,
+		.write = ioband_write_v2,
+	},
+	{ }	/* terminate */
+};

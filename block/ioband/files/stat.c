@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Statistics: what I/O a group did and how long it waited; in io.stat on v2, and in files of
+ * blk-throttle's and CFQ's names on v1.
+ */
+#include <linux/ktime.h>
+#include <linux/percpu.h>
+#include <linux/seq_file.h>
+
+#include "../ioband.h"
+
+/*
+ * Sums of both directions: bios held now, bios ever held, ns with at least one bio held, and bios
+ * that ever passed as a debt.
+ */
+static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
+			    u64 *nr_throttled, u64 *held_ns, u64 *nr_owed)
+{
+	s64 now;
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	now = ktime_get_ns();
+	*held = 0;
+	*nr_throttled = 0;
+	*held_ns = 0;
+	*nr_owed = 0;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		*held += dir->held;
+		*nr_throttled += dir->nr_throttled;
+		*nr_owed += dir->nr_owed;
+		*held_ns += dir->held_ns;
+		if (dir->held)
+			*held_ns += now - dir->held_since;
+	}
+}
+
+/**
+ * ioband_share_parts - a group's configured and actual share of its device
+ * @grp:	the group
+ * @asked:	set to the share by weight among the groups that are active now, ppm; 0 if this
+ *		group is not active
+ * @got:	set to the group's part of the device time used in the last second, ppm
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+	unsigned int second = ioband_second(ktime_get_ns());
+
+	lockdep_assert_held(&grp->dev->lock);
+	ioband_use(&sh->used, second, 0);
+	ioband_use(&grp->share.used, second, 0);
+	*got = mul_u64_u64_div_u64(grp->share.used.before, USEC_PER_SEC,
+				   max(sh->used.before, 1ULL));
+	ioband_expire_awaited(grp->dev, ktime_get_ns());
+	*asked = ioband_share_part(grp);
+	if (grp->dev->solo == grp)
+		*asked = *got = USEC_PER_SEC;
+}
+
+static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)
+{
+	u64 asked, got, waits, wait_ns;
+	u32 weight, infl;
+
+	scoped_guard(spinlock_irqsave, &grp->dev->lock) {
+		if (!grp->share.last_done && grp->share.own.where == IOBAND_AWAY &&
+		    !grp->share.used.second)
+			return;
+		ioband_share_parts(grp, &asked, &got);
+		weight = grp->share.weight;
+		infl = grp->share.infl;
+		waits = grp->share.nr_waited;
+		wait_ns = grp->share.waited_ns;
+	}
+	seq_printf(sf, " weight=%u share_ppm=%llu got_ppm=%llu inflight=%u share_waits=%llu share_wait_usec=%llu",
+		   weight, asked, got, infl, waits, div_u64(wait_ns, NSEC_PER_USEC));
+}
+
+/**
+ * ioband_print_stat - append ioband's keys to a line of io.stat
+ * @pd:	the group
+ * @sf:	io.stat
+ *
+ * Prints nothing if the line has none of mainline's keys: some programs cannot parse a line
+ * that has only other keys.
+ *
+ * Context: blkcg->lock held, irqs off.
+ */
+void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
+{
+	struct blkg_iostat *cur = &pd_to_blkg(pd)->iostat.cur;
+	struct ioband_grp *grp = pd_to_grp(pd);
+	u64 nr_throttled, held_ns, nr_owed;
+	unsigned int held;
+
+	if (!(cur->ios[BLKG_IOSTAT_READ] || cur->ios[BLKG_IOSTAT_WRITE]))
+		return;
+	ioband_held_sum(grp, &held, &nr_throttled, &held_ns, &nr_owed);
+	if (nr_throttled)
+		seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
+			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+	if (nr_owed)
+		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
+			   div_u64(ioband_grp_debt_ns(grp), NSEC_PER_USEC));
+	ioband_print_share(grp, sf);
+}
+
+static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit,
+			   struct blkg_rwstat_sample *sum)
+{
+	static const enum blkg_rwstat_type op[] = {
+		[BLKG_IOSTAT_READ]	= BLKG_RWSTAT_READ,
+		[BLKG_IOSTAT_WRITE]	= BLKG_RWSTAT_WRITE,
+		[BLKG_IOSTAT_DISCARD]	= BLKG_RWSTAT_DISCARD,
+	};
+	u64 cnt[IOBAND_STAT_KINDS];
+	unsigned int seq;
+
+	do {
+		seq = u64_stats_fetch_begin(&stat->sync);
+		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+			cnt[kind] = u64_stats_read(&stat->cnt[kind][unit]);
+	} while (u64_stats_fetch_retry(&stat->sync, seq));
+
+	/* see ioband_stat_kind(); a read counts as sync whatever its flags */
+	for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++) {
+		bool sync = kind % 2 || kind / 2 == BLKG_IOSTAT_READ;
+
+		sum->cnt[op[kind / 2]] += cnt[kind];
+		sum->cnt[sync ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC] += cnt[kind];
+	}
+}
+
+static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
+			      struct blkg_rwstat_sample *sum)
+{
+	int cpu;
+
+	if (!grp->stat)
+		return;
+	for_each_possible_cpu(cpu)
+		ioband_add_cpu(per_cpu_ptr(grp->stat, cpu), unit, sum);
+}
+
+static u64 ioband_prfill_rwstat(struct seq_file *sf,
+				struct blkg_policy_data *pd, int unit)
+{
+	struct blkg_rwstat_sample sum = { };
+
+	ioband_add_rwstat(pd_to_grp(pd), unit, &sum);
+	return __blkg_prfill_rwstat(sf, pd, &sum);
+}
+
+static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
+					  struct blkg_policy_data *pd, int unit)
+{
+	struct blkg_rwstat_sample sum = { };
+	struct cgroup_subsys_state *pos;
+	struct blkcg_gq *blkg;
+
+	blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(pd))
+		/* a group that comes or goes meanwhile may count or not */
+		if (data_race(blkg->online) && blkg_to_grp(blkg))
+			ioband_add_rwstat(blkg_to_grp(blkg), unit, &sum);
+	return __blkg_prfill_rwstat(sf, pd, &sum);
+}
+
+/* For blkio.throttle.io_service_bytes and io_serviced; the unit is in ->private. */
+static int ioband_print_rwstat(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
+			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
+	return 0;
+}
+
+/* For the same files with "_recursive": including all groups below. */
+static int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)),
+			  ioband_prfill_rwstat_recursive,
+			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
+	return 0;
+}
+
+/**
+ * ioband_reset_stats - clear the statistics of a group, for blkio.reset_stats
+ * @pd:	the group
+ *
+ * Counts that other CPUs add at this moment may survive, as in mainline.
+ *
+ * Context: blkcg->lock held.
+ */
+void ioband_reset_stats(struct blkg_policy_data *pd)
+{
+	struct ioband_grp *grp = pd_to_grp(pd);
+	int cpu;
+
+	if (!grp->stat)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
+
+		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+			for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+				u64_stats_set(&stat->cnt[kind][unit], 0);
+	}
+}
+
+/* For statistics that ioband does not have. */
+static int ioband_print_nothing(struct seq_file *sf, void *v)
+{
+	return 0;
+}
+
+#define IOBAND_V1_STAT(_name, unit, show) {				\
+	.name = _name,							\
+	.private = unit,						\
+	.seq_show = show,						\
+}
+
+/*
+ * The statistics have CFQ's names, too.  Programs such as containerd and youki need all of CFQ's
+ * files if they find one.  Files of statistics that ioband does not have are empty; runc then
+ * reads the files with "throttle" in their names.
+ */
+struct cftype ioband_legacy_stat_files[] = {
+	IOBAND_V1_STAT("throttle.io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
+	IOBAND_V1_STAT("throttle.io_service_bytes_recursive", IOBAND_BYTES,
+		       ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("throttle.io_serviced", IOBAND_IOS, ioband_print_rwstat),
+	IOBAND_V1_STAT("throttle.io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
+		       ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("io_serviced", IOBAND_IOS, ioband_print_rwstat),
+	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
+	IOBAND_V1_STAT("sectors_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("time_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_queued_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_merged_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_service_time_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STAT("io_wait_time_recursive", 0, ioband_print_nothing),
+	{ }	/* terminate */
+};

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Admission: where a bio meets the limits of its group.
+ *
+ * The fast path takes the cost of the bio at each gate from the reserve that this CPU has
+ * of that gate: it takes no lock, and writes no cache line that all CPUs write.  A reserve
+ * that runs out is refilled by cmpxchg on the gate's TAT, see reserve.c.  If the TAT does
+ * not allow that either, or other bios wait at a gate, decide.c decides under dev->lock.
+ */
+#include <linux/compiler_attributes.h>
+#include <linux/ktime.h>
+#include <linux/pagemap.h>
+#include <trace/events/ioband.h>
+
+#include "../ioband.h"
+
+/* The most gates on the lockless path; a bio that has more takes the lock. */
+#define IOBAND_FAST_DEPTH	8
+
+/*
+ * Pay at all gates, without the lock, or at none.  The rules that were charged are kept for
+ * the undo path, since a gate may come or go, or change its rule, meanwhile.
+ */
+static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
+{
+	struct ioband_rule *rules[IOBAND_FAST_DEPTH] __uninitialized;
+	int nr = 0;
+
+	for (; gate; gate = READ_ONCE(gate->up)) {
+		struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
+
+		/* a limit that is being removed applies no more */
+		if (!rule)
+			continue;
+		/* if other bios wait at the gate, this one has to wait behind them */
+		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH ||
+		    !ioband_reserve_pay(rule, bytes))
+			goto undo;
+		rules[nr++] = rule;
+	}
+	return true;
+undo:
+	while (nr--)
+		ioband_reserve_return(rules[nr], bytes);
+	return false;
+}
+
+/*
+ * Statistics of v1, which v2 takes in blk_cgroup_bio_start(): the number of pieces of a bio,
+ * and the bytes of the first piece, which is as long as the whole bio.
+ */
+static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
+					   const struct bio *bio, u32 bytes)
+{
+	struct ioband_stat *stat = this_cpu_ptr(stats);
+	unsigned int kind = ioband_stat_kind(bio->bi_opf);
+
+	/* a discard is charged for less than its length; its length is what counts here */
+	if (unlikely(bio_op(bio) == REQ_OP_DISCARD) && bytes)
+		bytes = bio->bi_iter.bi_size;
+	u64_stats_update_begin(&stat->sync);
+	u64_stats_add(&stat->cnt[kind][IOBAND_BYTES], bytes);
+	u64_stats_inc(&stat->cnt[kind][IOBAND_IOS]);
+	u64_stats_update_end(&stat->sync);
+}
+
+/* Out of line, so that the callers need not save registers. */
+void ioband_trace_admit(struct bio *bio, bool debt)
+{
+	trace_ioband_admit(bio, ktime_get_ns(), debt);
+}
+
+static noinline void ioband_trace_passed(struct bio *bio)
+{
+	/* trace first: the flag marks the bytes as charged, and the trace would show none */
+	ioband_trace_admit(bio, false);
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
+}
+
+static __always_inline void ioband_passed(struct bio *bio)
+{
+	if (trace_ioband_admit_enabled())
+		ioband_trace_passed(bio);
+	else
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	if (unlikely(bio_issue_as_root_blkg(bio)))
+		ioband_asked_above(bio);
+}
+
+/* Slow path of ioband_cap().  Returns true if @bio is held. */
+static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
+{
+	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
+
+	/* a flush without data is free */
+	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
+		return false;
+
+	if (!ioband_is_stale(dir) && !ioband_in_busy_lane(grp->dev, bio)) {
+		bool admitted;
+
+		scoped_guard(preempt)
+			admitted = ioband_admit(READ_ONCE(dir->lim),
+						ioband_units(bio, IOBAND_BYTES));
+		if (admitted) {
+			ioband_passed(bio);
+			return false;
+		}
+	}
+	/* a bio that waits for its limits gives back its place in the device, or in one above */
+	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio))
+		ioband_share_return(bio);
+	return ioband_judge(bio, false);
+}
+
+/* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
+static noinline bool ioband_admit_undo(struct ioband_grp *grp, struct bio *bio,
+				       struct ioband_rule *paid)
+{
+	ioband_reserve_return(paid, ioband_units(bio, IOBAND_BYTES));
+	preempt_enable();
+	return ioband_admit_slow(grp, bio);
+}
+
+/* Pay at a gate if its reserve has enough.  While bios wait there, it is empty: I12. */
+static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 units)
+{
+	return likely(rule) && likely(ioband_reserve_take(rule, units));
+}
+
+/*
+ * The fast path: no gates, or one or two gates with enough in reserve.  Functions are called
+ * at its end only, so that no registers need be saved.
+ */
+static __always_inline bool ioband_cap(struct bio *bio)
+{
+	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	const unsigned int rw = bio_data_dir(bio);
+	struct ioband_dir *dir, *lim, *up;
+	struct ioband_rule *rule;
+	struct ioband_grp *grp;
+	struct ioband_dev *dev;
+	u64 units;
+
+	/*
+	 * This is an RCU read side, too: a group whose activation fails is freed while its
+	 * blkg still exists.  From its first gate on the reference on the blkg is enough; a
+	 * device that is not ready has no gates.
+	 */
+	preempt_disable();
+	grp = blkg_to_grp(bio->bi_blkg);
+	/* the blkg is older than the policy on this device: there are no limits yet */
+	if (unlikely(!grp))
+		goto pass;
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
+		ioband_account(grp->stat, bio, bytes);
+	dev = grp->dev;
+	dir = &grp->dir[rw];
+	/* calculate it once */
+	OPTIMIZER_HIDE_VAR(dir);
+	if (unlikely(ioband_is_older(dir, dev, rw)) ||
+	    unlikely(READ_ONCE(dev->lanes_busy)))
+		goto slow;
+	lim = READ_ONCE(dir->lim);
+	if (!lim)
+		goto pass;
+	if (unlikely(!bytes || ioband_is_paced(bio)))
+		goto slow;
+	up = READ_ONCE(lim->up);
+	if (up && unlikely(READ_ONCE(up->up)))
+		goto slow;
+	rule = rcu_dereference_sched(lim->rule);
+	units = ioband_pack(bytes, 1);
+	if (!ioband_fast_pay(rule, units))
+		goto slow;
+	if (up && unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), units)))
+		return ioband_admit_undo(grp, bio, rule);
+	preempt_enable();
+	ioband_passed(bio);
+	return false;
+pass:
+	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (grp && unlikely(grp->dev->lanes)))
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	preempt_enable();
+	if (unlikely(!grp))
+		ioband_default_meet(bio_blkcg_css(bio), bio->bi_bdev->bd_disk);
+	if (unlikely(bio_issue_as_root_blkg(bio)))
+		ioband_asked_above(bio);
+	return false;
+slow:
+	preempt_enable();
+	return ioband_admit_slow(grp, bio);
+}
+
+static noinline bool ioband_cap_and_share(struct bio *bio)
+{
+	return ioband_cap(bio) || ioband_share(bio);
+}
+
+bool __ioband_bio(struct bio *bio)
+{
+	if (static_branch_unlikely(&ioband_share_key))
+		return ioband_cap_and_share(bio);
+	return ioband_cap(bio);
+}

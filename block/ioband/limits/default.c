@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits of a cgroup for all devices: "default" in place of a device's number.
+ *
+ * Such a limit applies on each device for which the cgroup has no limit of its own in that
+ * direction and unit.  A group gets it when it is created on a device, that is with its first bio
+ * or its first dirty page there.  The memory for the limit is allocated together with the group,
+ * so that no group goes without its limit because memory is short.
+ *
+ * blkcg->lock orders changes of these limits against new groups: a group that joins the list of
+ * its cgroup under that lock finds the limits, and a group that is in the list already is updated.
+ */
+#include <linux/blkdev.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "../ioband.h"
+
+atomic_t ioband_nr_defaults = ATOMIC_INIT(0);
+
+/**
+ * ioband_is_default - does a line begin with "default", for all devices?
+ * @buf:	the line
+ * @body:	set to what follows "default", if it does
+ *
+ * Return: true if it does.
+ */
+bool ioband_is_default(char *buf, char **body)
+{
+	static const char word[] = "default";
+	char *name = skip_spaces(buf);
+	size_t len = strcspn(name, " \t\n");
+
+	if (len != sizeof(word) - 1 || memcmp(name, word, len) || !name[len])
+		return false;
+	*body = name + len + 1;
+	return true;
+}
+
+/* Rules that were allocated in advance, two for each group of a cgroup. */
+struct ioband_spares {
+	struct ioband_rule	**rules;
+	unsigned int		nr;
+};
+
+static void ioband_spares_free(struct ioband_spares *spares)
+{
+	for (unsigned int i = 0; i < spares->nr; i++)
+		ioband_rule_free(spares->rules[i]);
+	kvfree(spares->rules);
+	*spares = (struct ioband_spares){ };
+}
+
+static int ioband_spares_alloc(struct ioband_spares *spares, unsigned int nr)
+{
+	ioband_spares_free(spares);
+	spares->rules = kvcalloc(nr, sizeof(*spares->rules), GFP_KERNEL);
+	if (!spares->rules)
+		return -ENOMEM;
+	for (; spares->nr < nr; spares->nr++) {
+		spares->rules[spares->nr] = ioband_rule_alloc(GFP_KERNEL);
+		if (!spares->rules[spares->nr])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_limits *limits)
+{
+	bool had = ioband_has_default(b);
+
+	for (int rw = READ; rw <= WRITE; rw++) {
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			u64 limit = limits->limit[rw][unit];
+
+			if (limits->set[rw][unit])
+				WRITE_ONCE(b->limit[rw][unit], limit == U64_MAX ? 0 : limit);
+		}
+	}
+	atomic_add(ioband_has_default(b) - had, &ioband_nr_defaults);
+}
+
+static void ioband_tell_grp(struct ioband_grp *grp, struct ioband_rule **spares)
+{
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	for (int rw = READ; rw <= WRITE; rw++)
+		ioband_update_limits(&grp->dir[rw], &spares[rw]);
+}
+
+/* Returns the number of spares that are needed; nothing is done if there are fewer. */
+static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband_limits *limits,
+					struct ioband_spares *spares)
+{
+	struct blkcg_gq *blkg;
+	unsigned int nr = 0;
+
+	guard(spinlock_irq)(&blkcg->lock);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node)
+		nr += 2;
+	if (nr > spares->nr)
+		return nr;
+	ioband_write_defaults(ioband_blkcg(blkcg), limits);
+	nr = 0;
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		if (blkg_to_grp(blkg))
+			ioband_tell_grp(blkg_to_grp(blkg), &spares->rules[nr]);
+		nr += 2;
+	}
+	return nr;
+}
+
+/* Have the bios of all devices call __ioband_bio(). */
+static void ioband_default_begin(void)
+{
+	static DEFINE_MUTEX(once);
+	static bool begun;
+
+	guard(mutex)(&once);
+	if (!begun)
+		static_branch_inc(&ioband_key);
+	begun = true;
+}
+
+/**
+ * ioband_set_defaults - set limits of a cgroup for all devices
+ * @blkcg:	the cgroup
+ * @limits:	the limits to set; U64_MAX removes one
+ *
+ * Either all limits are set, or none is changed.
+ *
+ * Context: may sleep; takes blkcg->lock.
+ * Return: 0, or -ENOMEM.
+ */
+int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
+{
+	struct ioband_spares spares = { };
+	unsigned int nr;
+	int ret = 0;
+
+	ioband_default_begin();
+	for (;;) {
+		nr = ioband_try_defaults(blkcg, limits, &spares);
+		if (nr <= spares.nr)
+			break;
+		ret = ioband_spares_alloc(&spares, nr);
+		if (ret)
+			break;
+	}
+	ioband_spares_free(&spares);
+	return ret;
+}
+
+/**
+ * ioband_drop_defaults - remove the limits for all devices of a cgroup that is being removed
+ * @blkcg:	the cgroup
+ *
+ * Groups that are created on a device from now on have no such limits.
+ *
+ * Context: takes blkcg->lock.
+ */
+void ioband_drop_defaults(struct blkcg *blkcg)
+{
+	struct ioband_blkcg *b = ioband_blkcg(blkcg);
+
+	guard(spinlock_irq)(&blkcg->lock);
+	atomic_sub(ioband_has_default(b), &ioband_nr_defaults);
+	memset(b->limit, 0, sizeof(b->limit));
+}
+
+/**
+ * ioband_default_alloc - allocate rules for the limits that a new group will have
+ * @grp:	the group, which is not published yet
+ * @blkcg:	its cgroup
+ * @gfp:	allocation flags
+ *
+ * Return: false if there is no memory; the caller frees what was allocated.
+ */
+bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp)
+{
+	/* ioband_default_online() allocates rules for limits that are set from now on */
+	if (!ioband_has_defaults() || !ioband_has_default(ioband_blkcg(blkcg)))
+		return true;
+	for (int rw = READ; rw <= WRITE; rw++) {
+		grp->dir[rw].spare = ioband_rule_alloc(gfp);
+		if (!grp->dir[rw].spare)
+			return false;
+	}
+	return true;
+}
+
+/**
+ * ioband_default_online - give a new group the limits of its cgroup for all devices
+ * @grp:	the group
+ *
+ * Context: blkcg->lock held.
+ */
+void ioband_default_online(struct ioband_grp *grp)
+{
+	bool has = ioband_has_defaults() &&
+		   ioband_has_default(ioband_blkcg(pd_to_blkg(&grp->pd)->blkcg));
+
+	guard(spinlock_irqsave)(&grp->dev->lock);
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
+
+		/* the limits were set after ioband_default_alloc() */
+		if (has && !dir->spare)
+			dir->spare = ioband_rule_alloc(GFP_ATOMIC);
+		if (has && dir->spare)
+			ioband_update_limits(dir, &dir->spare);
+		else if (has)
+			pr_warn_ratelimited("ioband: no memory for a limit of a new group\n");
+		ioband_rule_free(dir->spare);
+		dir->spare = NULL;
+	}
+}
+
+/* Do such limits of a cgroup, or of a cgroup above it, apply to it? */
+static bool ioband_wants_default(struct cgroup_subsys_state *css)
+{
+	for (; css; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
+		if (ioband_has_default(ioband_blkcg(css_to_blkcg(css))))
+			return true;
+	return false;
+}
+
+/**
+ * ioband_default_meet - a cgroup is about to use a disk, perhaps for the first time
+ * @css:	the cgroup
+ * @disk:	the disk
+ *
+ * Does something if limits for all devices apply to the cgroup.  A disk that is not ready for
+ * limits is made ready soon, see ready.c.  On a disk that is ready, the cgroup's group is created.
+ *
+ * Context: any; takes queue_lock if the cgroup has no group on the disk yet.
+ */
+void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
+{
+	struct bio bio;
+
+	guard(rcu)();
+	if (!ioband_has_defaults() || !ioband_wants_default(css))
+		return;
+	if (!disk->queue->ioband) {
+		ioband_want(disk);
+		return;
+	}
+	if (blkg_lookup(css_to_blkcg(css), disk->queue))
+		return;
+	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
+	bio_associate_blkg_from_css(&bio, css);
+	bio_uninit(&bio);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queues: where held bios wait.  Each group has a fifo, and trees tell which group is next.
+ *
+ * For each direction the sources (the groups' fifos) and gates (the groups' limits) of a
+ * device form a tree under the device's top.  An entity whose first bio its own limits, and
+ * those of the gates below it, would let pass is in the ready tree of its parent, sorted by
+ * start tag.  A gate whose own limits make its first bio wait is in dev->timed instead.  So
+ * an event costs a few tree operations however many groups wait: a dispatch moves only the
+ * TATs on its own path, and passing time only makes more entities ready.
+ *
+ * Siblings that wait at the same gate take turns by start-time fair queueing: the sibling
+ * with the smallest start tag is dispatched, and its tag advances by the bytes that it used
+ * of the gate.  A newcomer starts at the tag of the last sibling dispatched, so that a deep
+ * queue cannot keep a shallow one out.  Debts of a group advance its tag as well, and its
+ * tasks wait in line until it is their turn, see ticket.c: otherwise they could use as a debt,
+ * again and again, what the first in line has saved up.
+ *
+ * When gates come and go under load, the groups that wait below them are not searched for:
+ * each group looks up its gates again before its next bio is dispatched, see I10.
+ */
+#include "../ioband.h"
+
+/**
+ * ioband_dir_init - set up one direction of a group that has no limits and holds nothing
+ * @grp:	the group
+ * @dir:	the direction, all zero
+ */
+void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
+{
+	dir->grp = grp;
+	dir->gate.kind = IOBAND_GATE;
+	dir->gate.ready = RB_ROOT_CACHED;
+	dir->source.kind = IOBAND_SOURCE;
+	bio_list_init(&dir->fifo);
+	INIT_LIST_HEAD(&dir->active);
+	dir->limit[IOBAND_BYTES] = U64_MAX;
+	dir->limit[IOBAND_IOS] = U64_MAX;
+}
+
+static struct ioband_dir *ent_to_gate(struct ioband_ent *ent)
+{
+	return container_of(ent, struct ioband_dir, gate);
+}
+
+static struct ioband_dir *ent_to_source(struct ioband_ent *ent)
+{
+	return container_of(ent, struct ioband_dir, source);
+}
+
+static int ioband_rw(const struct ioband_dir *dir)
+{
+	return dir - dir->grp->dir;
+}
+
+static void ioband_ready(struct ioband_ent *ent, s64 now)
+{
+	struct ioband_ent *parent = ent->parent;
+
+	/*
+	 * When a limit has been idle, having used less of it is no advantage any more.  Before
+	 * busy_until_ns its groups may be about to submit again, though none has a bio waiting.
+	 */
+	if (parent->kind == IOBAND_GATE && !ioband_first(&parent->ready) &&
+	    now > parent->busy_until_ns)
+		parent->vtime = parent->vlast;
+	/* an entity that had no bios for a while has no claim for that time */
+	if ((s64)(parent->vtime - ent->tag) > 0)
+		ent->tag = parent->vtime;
+	ent->key = ent->tag;
+	rb_add_cached(&ent->node, &parent->ready, ioband_before);
+	ent->state = IOBAND_READY;
+}
+
+/*
+ * The first bio of a gate starts to save up for more than a burst.  From now on it is in
+ * service: bios that come later line up behind it at this gate and at those below.
+ * Otherwise small bios would use, again and again, what it has saved up.
+ */
+static void ioband_serve(struct ioband_ent *gate)
+{
+	while (gate->kind == IOBAND_GATE) {
+		struct ioband_ent *head = ioband_first(&gate->ready);
+
+		gate->vtime = head->tag;
+		gate = head;
+	}
+}
+
+static struct bio *ioband_ent_head(struct ioband_ent *ent)
+{
+	struct ioband_ent *first;
+
+	if (ent->kind == IOBAND_SOURCE)
+		return bio_list_peek(&ent_to_source(ent)->fifo);
+	first = ioband_first(&ent->ready);
+	return first ? first->head : NULL;
+}
+
+/* Put an entity into the tree where it belongs.  Returns true if its parent may have to move. */
+static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
+{
+	struct ioband_ent *parent = ent->parent;
+	struct ioband_ent *first = ioband_first(&parent->ready);
+	s64 when = now;
+
+	ioband_untime(dev, ent);
+	ent->head = ioband_ent_head(ent);
+	if (ent->kind == IOBAND_GATE && ent->head)
+		when = ioband_bio_when(ent_to_gate(ent), ent->head);
+	if (ent->head && when <= now) {
+		ioband_ready(ent, now);
+	} else if (ent->head) {
+		if (ioband_bio_saves(ent_to_gate(ent), ent->head))
+			ioband_serve(ent);
+		ioband_time(dev, ent, when);
+	}
+	/* the gates above look at the first bio only */
+	return first == ent || ioband_first(&parent->ready) != first ||
+	       parent->state == IOBAND_IDLE;
+}
+
+/**
+ * ioband_place - put an entity, and those above it, into the trees where they belong
+ * @dev:	the device
+ * @ent:	a source or gate whose first bio or limits may have changed
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
+{
+	lockdep_assert_held(&dev->lock);
+	while (ent->kind != IOBAND_TOP && ioband_place_one(dev, ent, now))
+		ent = ent->parent;
+}
+
+static struct ioband_ent *ioband_adopt(struct ioband_dev *dev, struct ioband_ent *ent,
+				       struct ioband_ent *parent, s64 now)
+{
+	struct ioband_ent *old = ent->parent;
+
+	/* a tag is valid for one parent only */
+	if (old != parent) {
+		if (old) {
+			ioband_untime(dev, ent);
+			ioband_place(dev, old, now);
+		}
+		ent->tag = parent->vtime;
+		ent->parent = parent;
+	}
+	return parent;
+}
+
+/**
+ * ioband_attach - have a group's held bios wait at the gates that exist now
+ * @dir:	the group and direction
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_attach(struct ioband_dir *dir, s64 now)
+{
+	struct ioband_dev *dev = dir->grp->dev;
+	struct ioband_ent *ent = &dir->source;
+	struct ioband_dir *gate;
+
+	for (gate = dir->lim; gate; gate = gate->up) {
+		struct ioband_rule *rule = ioband_gate_rule(gate);
+
+		ent = ioband_adopt(dev, ent, &gate->gate, now);
+		/* when the first bio is due depends on what CPUs have in reserve, I12 */
+		if (rule)
+			ioband_reserve_reclaim(rule);
+	}
+	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
+	/* each of these entities may have moved */
+	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)
+		ioband_place_one(dev, ent, now);
+}
+
+/**
+ * ioband_hold - hold a bio until its limits have room for it
+ * @dir:	the bio's group and direction
+ * @bio:	the bio, stamped
+ * @now:	ns
+ *
+ * The rest of a split goes to the head of the fifo: its bytes have been charged, and the
+ * completion of the whole bio waits for it.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
+{
+	struct ioband_dev *dev = dir->grp->dev;
+	bool first = !dir->held++;
+
+	/* a bio that has paid would not be submitted again: it must not fail with -EAGAIN */
+	bio->bi_opf &= ~REQ_NOWAIT;
+	ioband_lane_begin(dev, bio);
+	dir->nr_throttled++;
+	if (bio_flagged(bio, BIO_BPS_THROTTLED))
+		bio_list_add_head(&dir->fifo, bio);
+	else
+		bio_list_add(&dir->fifo, bio);
+	if (first) {
+		dir->held_since = now;
+		list_add_tail(&dir->active, &dev->active[ioband_rw(dir)]);
+		ioband_attach(dir, now);
+	} else if (bio == ioband_ent_head(&dir->source)) {
+		ioband_place(dev, &dir->source, now);
+	} else {
+		return;
+	}
+	ioband_kick(dev, now);
+}
+
+static void ioband_unheld(struct ioband_dir *dir, s64 now)
+{
+	dir->held_ns += now - dir->held_since;
+	list_del_init(&dir->active);
+}
+
+/**
+ * ioband_drain - take all held bios of a group
+ * @dir:	the group and direction, which has held bios
+ * @bios:	list that they are added to
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
+{
+	bio_list_merge_init(bios, &dir->fifo);
+	dir->held = 0;
+	ioband_unheld(dir, now);
+	ioband_place(dir->grp->dev, &dir->source, now);
+}
+
+/* Take the first bio of a group from its fifo; the caller places dir->source afterwards. */
+static void ioband_pop(struct ioband_dir *dir, s64 now)
+{
+	if (!--dir->held)
+		ioband_unheld(dir, now);
+	bio_list_pop(&dir->fifo);
+}
+
+/* Advance the start tags from a source up to the top, by what @bio uses and by new debts. */
+static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
+			   struct bio *bio, s64 due)
+{
+	struct ioband_dir *dir = ent_to_source(ent);
+	u64 owed = dir->owed_turn;
+
+	dir->owed_turn = 0;
+	for (; ent->kind != IOBAND_TOP; ent = ent->parent) {
+		struct ioband_ent *parent = ent->parent;
+
+		ioband_untime(dev, ent);
+		ent->last_due = due;
+		parent->vtime = ent->tag;
+		if (parent->kind == IOBAND_GATE) {
+			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio) + owed;
+			ioband_gate_used(ent_to_gate(parent));
+		} else {
+			ent->tag++;
+		}
+		if ((s64)(ent->tag - parent->vlast) > 0)
+			parent->vlast = ent->tag;
+	}
+}
+
+/* The group whose bio is next, with its gates up to date; NULL if no group may dispatch. */
+static struct ioband_dir *ioband_next_dir(struct ioband_dev *dev, int rw, s64 now,
+					  unsigned int *budget)
+{
+	struct ioband_ent *ent;
+	struct ioband_dir *dir;
+
+	while (*budget && (ent = ioband_first(&dev->top[rw].ready))) {
+		while (ent->kind == IOBAND_GATE)
+			ent = ioband_first(&ent->ready);
+		dir = ent_to_source(ent);
+		if (!ioband_is_stale(dir))
+			return dir;
+		ioband_relink(dir, now);
+		(*budget)--;
+	}
+	return NULL;
+}
+
+/**
+ * ioband_next - take the next held bio that may be dispatched
+ * @dev:	the device
+ * @rw:		READ or WRITE
+ * @now:	ns
+ * @due:	set to the time when that bio was due, ns
+ * @budget:	in: the number of groups that may be looked at; out: what is left of it
+ *
+ * Context: dev->lock held.
+ * Return: a bio that has paid at all its gates, NULL if there is none.
+ */
+struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
+			unsigned int *budget)
+{
+	struct ioband_dir *dir;
+
+	while ((dir = ioband_next_dir(dev, rw, now, budget))) {
+		struct ioband_ent *ent = &dir->source;
+		struct bio *bio = ent->head;
+
+		(*budget)--;
+		/* debts and bios on the fast path may have used the limits meanwhile */
+		*due = ioband_due(dir, bio, now);
+		if (*due > now || !ioband_pay(dir, bio, *due)) {
+			ioband_place(dev, ent->parent, now);
+			continue;
+		}
+		ioband_advance(dev, ent, bio, *due);
+		ioband_pop(dir, now);
+		ioband_place(dev, ent, now);
+		return bio;
+	}
+	return NULL;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The share gate of a device.
+ *
+ * A bio that its caps let go waits here while as many are in flight as the device does at
+ * once, see depth.h; then the first one of the group whose turn it is goes, see tree.c.  Unless
+ * await.c knows somebody who is worth waiting for.  A group that leads nobody goes in any
+ * case.
+ *
+ * Writeback of a group stands behind what its tasks wait for.
+ *
+ * What need not wait does not come here: see bypass.c.
+ */
+#include <linux/ktime.h>
+#include <trace/events/ioband.h>
+
+#include "../ioband.h"
+
+/* What one hold of dev->lock sends at most. */
+#define IOBAND_SHARE_QUANTUM	64
+/* Device time that is owed at most for bios that had to pass; how long tasks wait for more. */
+#define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
+#define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
+
+/**
+ * ioband_bio_cost - what a bio takes of a device
+ * @sh:		the device
+ * @bio:	the bio
+ *
+ * Context: dev->lock held.
+ * Return: ns, << 8.
+ */
+u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
+{
+	return ioband_cost_of(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
+}
+
+static struct bio *ioband_peek(struct ioband_grp *grp)
+{
+	return bio_list_peek(ioband_next_fifo(&grp->share));
+}
+
+/* Free places, besides what had to pass and what is stuck; less than 0 if too many are taken. */
+static int ioband_room(struct ioband_dev *dev, unsigned int depth)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	return (int)depth - (int)(ioband_counted(sh) + ioband_uncounted(dev));
+}
+
+/*
+ * What had to pass makes others wait for half of the time only: each that comes back
+ * meanwhile gives them half of what it took.  One bio for two would be no measure, as
+ * they may be of any length.
+ */
+static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
+{
+	return sh->excess &&
+	       sh->credit >= ioband_bio_cost(sh, ioband_peek(grp));
+}
+
+static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
+{
+	sh->credit -= ioband_bio_cost(sh, ioband_peek(grp));
+	sh->excess++;
+}
+
+/* Is it because enough is in flight that a group has to wait? */
+static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool leads)
+{
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int depth = leads ? sh->depth.depth :
+			     sh->nr_active == 1 ? sh->depth.alone : sh->depth.most;
+
+	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
+}
+
+/* Would it be of no use to hold anything? */
+static bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
+{
+	return dev->open || ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
+}
+
+/* May @grp send one more now? */
+static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	bool leads, full;
+
+	if (ioband_is_moot(dev, now))
+		return true;
+	if (dev->leasing)
+		return !ioband_leads(grp, dev->share.lease_ns);
+	leads = ioband_leads(grp, 0);
+	full = ioband_is_full(dev, grp, leads);
+	if (full && !ioband_has_credit(sh, grp)) {
+		sh->depth.window.held++;
+		return false;
+	}
+	if (ioband_bend(dev, grp, now))
+		return false;
+	if (full)
+		ioband_use_credit(sh, grp);
+	sh->depth.window.led += leads;
+	return true;
+}
+
+/* Whose bio may go now?  NULL if nobody's. */
+static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_grp *grp;
+
+	if (ioband_is_moot(dev, now))
+		ioband_unstick_all(sh, now);
+	do {
+		grp = ioband_probes(sh, now) ?: ioband_first_grp(sh);
+		if (grp && (grp->share.own.where == IOBAND_STUCK || ioband_may_go(dev, grp, now)))
+			return grp;
+	} while ((grp || !list_empty(&sh->hung)) && ioband_watch(dev, now));
+	return NULL;
+}
+
+/**
+ * ioband_share_pump - let go who may
+ * @dev:	the device
+ * @own:	a bio that the caller submits, or NULL
+ * @now:	ns
+ *
+ * Context: dev->lock held; ioband_kick() has to follow.
+ * Return: true if @own is among those that go; it was not sent.
+ */
+bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
+{
+	struct ioband_round round = { .own = own, .quantum = IOBAND_SHARE_QUANTUM };
+	struct ioband_sharer *sh = &dev->share;
+	struct ioband_grp *grp;
+
+	lockdep_assert_held(&dev->lock);
+	ioband_lease_look(dev, now);
+	ioband_expire_awaited(dev, now);
+	while (round.quantum > 0 && (grp = ioband_next_grp(dev, now)))
+		ioband_send_next(dev, grp, &round, now);
+	if (ioband_first_grp(sh)) {
+		sh->waited = now;
+		ioband_lease_wait(dev, now);
+	}
+	/* there may be more that may go */
+	if (round.quantum <= 0)
+		ioband_time(dev, &sh->timer, now);
+	return round.own_goes;
+}
+
+/**
+ * ioband_share_go - let go who may, and see to it that the others go in time
+ * @dev:	the device
+ * @own:	a bio that the caller submits, or NULL
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: as ioband_share_pump().
+ */
+bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
+{
+	bool own_goes = ioband_share_pump(dev, own, now);
+
+	ioband_kick(dev, now);
+	return own_goes;
+}
+
+/*
+ * What cannot wait goes at once, and yet is its group's, which is ahead of others then.  What is
+ * beyond IOBAND_DEBT_NS its tasks that sent it wait for, on their way back to user space.
+ */
+static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+	s64 owed_ns = 0;
+
+	if (grp->share.own.where != IOBAND_STUCK)
+		sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
+	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
+		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));
+	if (!owed_ns)
+		return;
+	owed_ns += max(grp->share.owed_until_ns - now, 0);
+	WRITE_ONCE(grp->share.owed_until_ns, now + min(owed_ns, IOBAND_DELAY_NS));
+}
+
+static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
+				bool must_pass)
+{
+	struct ioband_dev *dev = grp->dev;
+	struct ioband_share *g = &grp->share;
+	s64 now = ktime_get_ns();
+
+	if (ioband_bypass(grp, bio, now))
+		return false;
+	dev->share.outstanding++;
+	ioband_stamp(bio, now, raw_smp_processor_id());
+	ioband_came(grp, now);
+	if (g->own.where != IOBAND_STUCK) {
+		ioband_hope(&dev->share, now);
+		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
+	}
+	if (must_pass) {
+		ioband_overtake(grp, bio, now);
+		return false;
+	}
+	bio_list_add(&g->fifo[ioband_is_background(bio)], bio);
+	if (ioband_share_go(dev, bio, now))
+		return false;
+	/* it has waited: see ioband_hold() */
+	bio->bi_opf &= ~REQ_NOWAIT;
+	return true;
+}
+
+/**
+ * ioband_share_debt_ns - how long do tasks of a group wait for what could not?
+ * @grp:	the group
+ *
+ * Context: any.
+ * Return: ns.
+ */
+s64 ioband_share_debt_ns(struct ioband_grp *grp)
+{
+	s64 until_ns = READ_ONCE(grp->share.owed_until_ns);
+
+	return until_ns ? max(until_ns - (s64)ktime_get_ns(), 0) : 0;
+}
+
+/**
+ * ioband_share_slow - pass a bio through the gate, or keep it there
+ * @grp:	its group
+ * @bio:	the bio
+ *
+ * Context: as ioband_bio().
+ * Return: true if it is kept, and submitted later.
+ */
+bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
+{
+	struct ioband_dev *dev = grp->dev;
+	bool must_pass, kept;
+
+	must_pass = ioband_must_pass(bio);
+	/* who polls does not have to; who stops to would keep its place */
+	if (bio->bi_opf & REQ_POLLED)
+		bio_clear_polled(bio);
+	scoped_guard(spinlock_irqsave, &dev->lock)
+		kept = !dev->dead && ioband_share_locked(grp, bio, must_pass);
+	if (must_pass && ioband_share_debt_ns(grp))
+		blkcg_schedule_throttle(dev->disk, false);
+	return kept;
+}
+
+/**
+ * ioband_share_init - nobody shares a device yet
+ * @dev:	the device
+ */
+void ioband_share_init(struct ioband_dev *dev)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+
+	ioband_node_init(&sh->top, NULL, IOBAND_WEIGHT_UNIT);
+	INIT_LIST_HEAD(&sh->awaited);
+	INIT_LIST_HEAD(&sh->busy);
+	INIT_LIST_HEAD(&sh->hung);
+	ioband_lease_init(sh);
+	sh->timer.kind = IOBAND_GRACE;
+	sh->idle_since = now;
+	ioband_cost_init(&sh->cost);
+	ioband_depth_init(&sh->depth, IOBAND_DEPTH_MAX, 1);
+	ioband_bypass_init(dev, now);
+}
+
+/**
+ * ioband_share_removed - a group goes offline
+ * @grp:	the group
+ *
+ * Nobody waits for it any more; what it has waiting goes on as it is.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_share_removed(struct ioband_grp *grp)
+{
+	s64 now = ktime_get_ns();
+
+	lockdep_assert_held(&grp->dev->lock);
+	ioband_bypass_removed(grp);
+	ioband_lease_gone(grp, now);
+	ioband_unawait(grp, now);
+	ioband_share_go(grp->dev, NULL, now);
+}
+
+/**
+ * ioband_share_drain - take bios that wait for their share
+ * @dev:	the device
+ * @bios:	where to add them
+ * @budget:	how many at most; becomes what is left of it
+ *
+ * Context: dev->lock held.
+ * Return: true if there are more.
+ */
+bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
+			unsigned int *budget)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+	struct ioband_grp *grp;
+
+	ioband_unstick_all(sh, now);
+	while ((grp = ioband_first_grp(sh))) {
+		for (; *budget && ioband_has_waiting(&grp->share); (*budget)--) {
+			bio_list_add(bios, bio_list_pop(ioband_next_fifo(&grp->share)));
+			sh->outstanding--;
+		}
+		if (ioband_has_waiting(&grp->share))
+			return true;
+		ioband_move(grp, grp->share.infl ? IOBAND_FLYING : IOBAND_AWAY, now);
+	}
+	return false;
+}

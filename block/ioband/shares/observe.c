@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios that come back to the share gate, and what they tell of the device: what an
+ * I/O costs, how many it does at once, and how many it has to have for that.
+ */
+#include <linux/blk-mq.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+
+#include "../../blk-mq.h"
+#include "../ioband.h"
+#include "../math/depth_done.h"
+
+/* An I/O that takes longer than so many others counts as if it took that. */
+#define IOBAND_LATENCY_TIMES	16
+/* CPUs are busy if it takes such a part of what an I/O takes until it is submitted. */
+#define IOBAND_LATE_PART	4
+/* I/Os that a disk that turns chooses the next one among. */
+#define IOBAND_CHOOSES		32
+
+/* What it takes of a device does not depend on its length. */
+static bool ioband_has_length(const struct bio *bio)
+{
+	return bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE ||
+	       bio_op(bio) == REQ_OP_ZONE_APPEND;
+}
+
+/**
+ * ioband_bio_length - the length that a bio costs by
+ * @bio:	the bio
+ *
+ * Return: bytes, 0 for one that moves no data.
+ */
+u32 ioband_bio_length(const struct bio *bio)
+{
+	return ioband_has_length(bio) ? bio->bi_iter.bi_size : 0;
+}
+
+/**
+ * ioband_observe_size - an I/O is given to the device
+ * @sh:		the device
+ * @size:	its class, see ioband_window_class()
+ * @bytes:	its length: when it comes back it has forgotten that
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes)
+{
+	u64 *average = &sh->bytes[size];
+
+	*average = *average ? *average + (s64)(((u64)bytes << 8) - *average) / 16 : (u64)bytes << 8;
+}
+
+/* Is what completes meanwhile what the device can do? */
+static bool ioband_is_busy(const struct ioband_sharer *sh)
+{
+	switch (sh->depth.phase) {
+	case IOBAND_OPEN:
+		return ioband_first_grp(sh);
+	case IOBAND_SETTLED:
+		return ioband_first_grp(sh) || sh->infl - sh->stuck >= sh->depth.depth;
+	default:
+		return false;
+	}
+}
+
+/* What the device is like, from one more completion. */
+static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned int size, s64 now)
+{
+	struct ioband_io io = {
+		.class = size,
+		.inflight = sh->infl - sh->stuck,
+		.outstanding = sh->outstanding,
+		.given_ns = bio->issue_time_ns,
+	};
+	s64 latency = max(now - io.given_ns, 0), interval = now - sh->last;
+	u32 bytes = ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0;
+
+	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
+	/* of one that hung for half a minute little is to be learned */
+	if (sh->latency)
+		latency = min(latency, IOBAND_LATENCY_TIMES * sh->latency);
+	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
+	sh->last = now;
+	io.cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), bytes);
+	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, sh->latency, now, sh->idle_ns,
+			 ioband_is_busy(sh));
+	ioband_depth_done(&sh->depth, &io, now);
+}
+
+/* How many more should be let go, since it takes a while until they are submitted? */
+static unsigned int ioband_ahead_of(const struct ioband_dev *dev)
+{
+	const struct ioband_sharer *sh = &dev->share;
+	unsigned int ahead = ioband_ahead(sh->lag, sh->latency, sh->depth.depth);
+
+	/* without a scheduler submission waits for a tag, and that may be what takes long */
+	if (!READ_ONCE(dev->q->elevator))
+		ahead = min(ahead, sh->depth.tags - min(sh->depth.depth, sh->depth.tags));
+	return ahead;
+}
+
+/**
+ * ioband_observe_sent - bios are about to be submitted
+ * @dev:	the device
+ * @bio:	the first, or NULL
+ * @carried:	how many of them had to wait for their share
+ *
+ * Looks how long ago the first one was let go.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int carried)
+{
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns(), lag;
+
+	lockdep_assert_held(&dev->lock);
+	if (!carried || !ioband_has_way(dev))
+		return;
+	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
+	sh->on_way -= carried;
+	if (!ioband_is_carried(bio))
+		return;
+	lag = now - (s64)bio->issue_time_ns;
+	sh->lag += (max(lag, 0) - sh->lag) / 16;
+	sh->depth.late = IOBAND_LATE_PART * sh->lag > sh->latency;
+	sh->ahead = ioband_ahead_of(dev);
+}
+
+/*
+ * All that the device takes: beyond that submitters wait where no weight counts, or a driver
+ * refuses I/Os and tries again later.  A device without tags does not say.
+ */
+static unsigned int ioband_tags(struct request_queue *q)
+{
+	unsigned int depth = min_not_zero(q->queue_depth, IOBAND_DEPTH_MAX), queues = 1;
+	struct blk_mq_tag_set *set = q->tag_set;
+
+	if (!queue_is_mq(q))
+		return depth;
+	if (!blk_mq_is_shared_tags(set->flags))
+		queues = max3(set->map[HCTX_TYPE_DEFAULT].nr_queues,
+			      set->map[HCTX_TYPE_READ].nr_queues, 1U);
+	return clamp_t(u64, (u64)(set->queue_depth - set->reserved_tags) * queues, 1, depth);
+}
+
+static unsigned int ioband_chooses(struct request_queue *q)
+{
+	return blk_queue_rot(q) ? IOBAND_CHOOSES : 1;
+}
+
+/**
+ * ioband_observe_anew - what is known of a device may not be true any more
+ * @dev:	the device
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_anew(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_depth *depth = &dev->share.depth;
+	unsigned int pinned = depth->pinned;
+
+	lockdep_assert_held(&dev->lock);
+	dev->share.elevator = READ_ONCE(dev->q->elevator);
+	ioband_depth_init(depth, ioband_tags(dev->q), ioband_chooses(dev->q));
+	if (pinned)
+		ioband_depth_pin(depth, pinned);
+	ioband_lease_end(dev, now);
+}
+
+/**
+ * ioband_observe_elevator - with another scheduler it is another device
+ * @dev:	the device
+ *
+ * Context: dev->lock held.
+ */
+void ioband_observe_elevator(struct ioband_dev *dev)
+{
+	unsigned int chooses = ioband_chooses(dev->q), tags = ioband_tags(dev->q);
+	struct ioband_depth *depth = &dev->share.depth;
+
+	if (dev->share.elevator != READ_ONCE(dev->q->elevator))
+		ioband_observe_anew(dev, ktime_get_ns());
+	else if (unlikely(depth->tags != tags || depth->chooses != chooses))
+		ioband_depth_retag(depth, tags, chooses);
+}
+
+/* It is not in flight any more. */
+static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
+			  s64 now)
+{
+	sh->infl--;
+	sh->outstanding--;
+	if (!--grp->share.infl)
+		list_del_init(&grp->share.busy);
+	if (sh->excess) {
+		/* half for those who wait: of two that leave, one was too many */
+		sh->credit += ioband_first_grp(sh) ? cost / 2 : 0;
+		sh->excess = min(sh->excess - 1, sh->infl - sh->stuck);
+	}
+	if (!sh->excess)
+		sh->credit = 0;
+	if (!sh->infl)
+		sh->idle_since = now;
+}
+
+/* An error, or that it would have to wait, says nothing of the device. */
+static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
+{
+	/* nor does it with others in the device that are not counted */
+	return !dev->draining && !dev->leasing && !dev->open && bio->bi_status == BLK_STS_OK;
+}
+
+/* Something of a group completes: it does not hang. */
+static void ioband_progress(struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	sh->last = now;
+	ioband_unstick(grp, now);
+	grp->share.progress_ns = now;
+	list_move_tail(&grp->share.busy, &sh->busy);
+}
+
+/* What a bio that comes back was charged for a moment ago, most likely, and has not used. */
+static u64 ioband_unused(const struct ioband_sharer *sh, const struct bio *bio)
+{
+	bool write = bio_data_dir(bio);
+	u64 charged = ioband_cost_charged(&sh->cost, write, ioband_bio_length(bio));
+
+	/* the first part of a split has gone, and is an I/O by itself */
+	if (bio_flagged((struct bio *)bio, BIO_BPS_THROTTLED))
+		charged -= min(charged, ioband_cost_of(&sh->cost, write, 0));
+	return charged;
+}
+
+/* A bio comes back without having completed: it shows nothing, and is charged for later. */
+static void ioband_share_recall(struct ioband_grp *grp, const struct bio *bio, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	ioband_refund(grp, ioband_unused(sh, bio));
+	if (grp->share.own.where != IOBAND_STUCK)
+		return;
+	if (grp->share.infl == 1)
+		ioband_unstick(grp, now);
+	else
+		sh->stuck--;
+}
+
+static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
+			      unsigned int size, bool completed)
+{
+	struct ioband_dev *dev = grp->dev;
+	struct ioband_sharer *sh = &dev->share;
+	s64 now = ktime_get_ns();
+	u64 cost = 0;
+
+	size += bio_data_dir(bio) * IOBAND_WINDOW_SIZES;
+	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
+	if (completed && ioband_tells(dev, bio) && !ioband_has_hung(grp, bio, now)) {
+		ioband_observe(sh, bio, size, now);
+		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
+		ioband_worth_done(&sh->worth, 1, cost);
+	}
+	if (completed)
+		ioband_progress(grp, now);
+	else
+		ioband_share_recall(grp, bio, now);
+	ioband_landed(sh, grp, cost, now);
+	ioband_got_back(grp, now);
+	/* it may be gone but for what we have a reference on */
+	if (dev->dead)
+		return;
+	ioband_share_go(dev, NULL, now);
+}
+
+static noinline void ioband_counted_done(struct ioband_grp *grp, struct bio *bio,
+					 unsigned int size, bool completed)
+{
+	scoped_guard(spinlock_irqsave, &grp->dev->lock)
+		ioband_share_done(grp, bio, size, completed);
+	blkg_put(pd_to_blkg(&grp->pd));
+}
+
+static __always_inline void ioband_uncarry(struct bio *bio, bool completed)
+{
+	unsigned int carry = bio->bi_iocost_cost & IOBAND_CARRY_MASK;
+	uintptr_t carried = bio->bi_iocost_cost;
+
+	bio->bi_iocost_cost = 0;
+	if (ioband_carry_passed(carried))
+		ioband_passed_done((void *)(carried - IOBAND_CARRY_PASSED));
+	else
+		ioband_counted_done((void *)(carried - carry), bio, ioband_carried_size(carry),
+				    completed);
+}
+
+/* See ioband_done_bio(). */
+void __ioband_share_done(struct bio *bio)
+{
+	ioband_uncarry(bio, true);
+}
+
+/**
+ * ioband_share_return - a bio that the share gate let go is to wait for a cap
+ * @bio:	the rest of a split, or one remapped to a device below
+ *
+ * It gives its place in the device to others meanwhile, passes the gate again afterwards, and
+ * is charged for then.
+ *
+ * Context: that of the submitter; no lock of ours held.
+ */
+void ioband_share_return(struct bio *bio)
+{
+	ioband_uncarry(bio, false);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When the share gate of a device is open: nobody has to wait for anybody.
+ *
+ * As long as a device has less than it does at once, and all that a gate could do is cost time; or
+ * where the gate costs more of the device than it is worth, see worth.h.  What passes meanwhile
+ * does so without dev->lock, see bypass.c: a CPU has its part of the room that there is, and one of
+ * its bios looks here now and then.
+ */
+#include <linux/cpumask.h>
+#include <linux/percpu.h>
+
+#include "../ioband.h"
+
+/*
+ * The gate opens once nobody waited for this long; for longer, up to OPEN, each time that there was
+ * no more room soon after ...
+ */
+#define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
+/* ... and closes when somebody looks after this. */
+#define IOBAND_OPEN_NS		NSEC_PER_SEC
+/* I/Os are submitted late if that takes such a part of what the device takes. */
+#define IOBAND_WORTH_LATE	2
+
+/* A CPU may have its part of the room there is before it looks again. */
+static void ioband_grant(struct ioband_passed *passed, unsigned int room)
+{
+	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
+		   max(room / num_online_cpus(), 1U));
+}
+
+static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
+	dev->share.open_since = now;
+	WRITE_ONCE(dev->open, true);
+}
+
+/* Does the gate cost more than it is worth?  To see that it has to be open. */
+static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	if (!ioband_worth_closed(&sh->worth, IOBAND_WORTH_LATE * sh->lag > sh->latency, now))
+		return false;
+	ioband_open(dev, UINT_MAX, now);
+	return true;
+}
+
+/**
+ * ioband_try_open - open the gate if the device has more than it was given
+ * @dev:	the device, whose gate is not open
+ * @now:	ns
+ *
+ * Then nobody has to wait for anybody.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_try_open(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
+	    ioband_try_worth(dev, now))
+		return;
+	if (now - sh->waited < sh->calm_ns || !ioband_depth_is_idle(&sh->depth) ||
+	    ioband_first_grp(sh))
+		return;
+	ioband_open(dev, ioband_depth_now(sh), now);
+	sh->nr_opened++;
+	/* that took long may be over, and is not seen while nobody waits */
+	sh->lag /= 2;
+	sh->ahead /= 2;
+}
+
+/* The gate is open because of what it costs.  May it stay so? */
+static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_worth *worth = &dev->share.worth;
+	unsigned int costs = worth->nr_costs;
+	bool stays = ioband_worth_open(worth, ioband_passed_sum(dev), now);
+
+	if (!costs && worth->nr_costs)
+		pr_info("ioband: %s: CPUs are busy, and weights would cost a third of its I/O or more: not enforced meanwhile\n",
+			dev->disk->disk_name);
+	return stays;
+}
+
+/**
+ * ioband_stays_open - look whether the gate may stay open, and close it if not
+ * @dev:	the device, whose gate is open
+ * @now:	ns
+ *
+ * Context: dev->lock held; preemption off.
+ * Return: true if it may.
+ */
+bool ioband_stays_open(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_sharer *sh = &dev->share;
+	unsigned int infl;
+
+	if (sh->worth.open) {
+		if (ioband_stays_worth(dev, now))
+			return true;
+	} else {
+		infl = sh->infl + ioband_passed_sum(dev);
+		if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
+		    ioband_depth_is_settled(&sh->depth)) {
+			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
+			return true;
+		}
+		sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
+			      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
+	}
+	WRITE_ONCE(dev->open, false);
+	ioband_drain_passed(dev, now);
+	/* only some have looked: who was the latest says nothing */
+	sh->alone_since = now;
+	return false;
+}
+
+/**
+ * ioband_open_init - the gate of a device is closed
+ * @sh:		what is kept of the device
+ * @now:	ns
+ */
+void ioband_open_init(struct ioband_sharer *sh, s64 now)
+{
+	sh->calm_ns = IOBAND_CALM_NS;
+	sh->waited = now;
+	ioband_worth_init(&sh->worth);
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tree of groups: who is first, and who leads whom.
+ *
+ * On each level the least start tag goes first, see share.h.  A node leads if its tag is
+ * greater than that of a sibling that has nothing waiting, but something in flight: it has had
+ * more of the device, for its weight, than that one, which only wants no more.  So many I/Os
+ * may be in flight as the device does at once; beyond that a group goes only while neither it
+ * nor one above it leads.  Who lags behind is slowed down by those who lead, and not by others.
+ *
+ * Example: A has weight 300 and B 100, each 64 I/Os at a time, on a device that does 64 at once.
+ * A has all of its I/Os in flight, so B waits as soon as it has had more than a third of what A
+ * has had: 21 of its I/Os are in flight beside 64 of A's.
+ *
+ * All functions here want dev->lock.
+ */
+#include "../ioband.h"
+
+/* A lead is forgotten after being away for so long. */
+#define IOBAND_FORGET_NS	NSEC_PER_SEC
+/* I/Os of a turnover of the device, for those that come back. */
+#define IOBAND_LAG_IOS		256U
+/* Four of it are no half of what a tag can express. */
+#define IOBAND_LAG_MAX		BIT_ULL(54)
+
+static struct ioband_node *rb_to_node(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct ioband_node, node);
+}
+
+static struct ioband_node *first_queued(const struct ioband_node *n)
+{
+	return rb_to_node(rb_first_cached(&n->queued));
+}
+
+static struct ioband_node *first_flying(const struct ioband_node *n)
+{
+	return rb_to_node(rb_first_cached(&n->flying));
+}
+
+static bool ioband_before_node(struct rb_node *a, const struct rb_node *b)
+{
+	return ioband_tag_before(rb_entry(a, struct ioband_node, node)->tag,
+				 rb_entry(b, struct ioband_node, node)->tag);
+}
+
+static struct rb_root_cached *ioband_tree_of(struct ioband_node *n)
+{
+	switch (n->where) {
+	case IOBAND_QUEUED:
+		return &n->above->queued;
+	case IOBAND_FLYING:
+		return &n->above->flying;
+	default:
+		return NULL;
+	}
+}
+
+static void ioband_node_out(struct ioband_node *n)
+{
+	struct rb_root_cached *tree = ioband_tree_of(n);
+
+	if (tree)
+		rb_erase_cached(&n->node, tree);
+}
+
+static void ioband_node_in(struct ioband_node *n)
+{
+	struct rb_root_cached *tree = ioband_tree_of(n);
+
+	if (tree)
+		rb_add_cached(&n->node, tree, ioband_before_node);
+}
+
+/* Where a node belongs by those below it. */
+static enum ioband_where ioband_where_by_those_below(const struct ioband_node *n)
+{
+	if (first_queued(n))
+		return IOBAND_QUEUED;
+	return first_flying(n) ? IOBAND_FLYING : IOBAND_AWAY;
+}
+
+/**
+ * ioband_node_init - a node of the tree, not active
+ * @n:		the node
+ * @above:	the one above it, NULL for the device
+ * @weight:	among its siblings, at least 1
+ */
+void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight)
+{
+	n->above = above;
+	n->queued = RB_ROOT_CACHED;
+	n->flying = RB_ROOT_CACHED;
+	ioband_node_weigh(n, weight);
+}
+
+/**
+ * ioband_node_weigh - a node gets another weight
+ * @n:		the node
+ * @weight:	at least 1
+ */
+void ioband_node_weigh(struct ioband_node *n, u32 weight)
+{
+	/* unsigned: a difference below 0 comes out right */
+	if (ioband_is_active(n->where))
+		n->above->active_sum += (u64)weight - n->weight;
+	n->weight = weight;
+	n->inv = div_u64((u64)IOBAND_WEIGHT_UNIT << IOBAND_INV_SHIFT, weight);
+}
+
+/* How long does it take until the siblings of a node have had as much as that? */
+static s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
+{
+	u64 sum = n->above->active_sum, most = div64_u64(U64_MAX, max(sum, 1ULL));
+
+	return div_u64(min(tag >> 8, most) * sum, IOBAND_WEIGHT_UNIT);
+}
+
+/**
+ * ioband_node_bound - a node need not wait for longer than this for its turn
+ * @n:		the node
+ * @ns:		device time that it may be ahead of its siblings, at its present weight
+ *
+ * Return: ns that it would have waited for longer.
+ */
+s64 ioband_node_bound(struct ioband_node *n, s64 ns)
+{
+	u64 most = n->above->vtime + ioband_charge_tag((u64)ns << 8, n->inv);
+	s64 beyond = n->tag - most;
+
+	if (beyond <= 0)
+		return 0;
+	ioband_node_out(n);
+	n->tag = most;
+	ioband_node_in(n);
+	return ioband_tag_ns(n, beyond);
+}
+
+static void ioband_node_move(struct ioband_node *n, enum ioband_where where, s64 now)
+{
+	int more = ioband_is_active(where) - ioband_is_active(n->where);
+
+	ioband_node_out(n);
+	n->where = where;
+	ioband_node_in(n);
+	n->above->active_sum += (s64)more * n->weight;
+	if (more < 0)
+		n->left_ns = now;
+}
+
+/* The same for a group's own I/O, of which those that are active are counted. */
+static void ioband_leaf_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
+{
+	struct ioband_node *n = &grp->share.own;
+
+	grp->dev->share.nr_active += ioband_is_active(where) - ioband_is_active(n->where);
+	ioband_node_move(n, where, now);
+}
+
+/**
+ * ioband_move - a group's own I/O belongs elsewhere, I8
+ * @grp:	the group
+ * @where:	AWAY, FLYING or STUCK
+ * @now:	ns
+ */
+void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
+{
+	struct ioband_node *n = &grp->share.own;
+
+	if (n->where == where)
+		return;
+	ioband_leaf_move(grp, where, now);
+	for (n = n->above; n->above; n = n->above) {
+		where = ioband_where_by_those_below(n);
+		if (n->where == where)
+			break;
+		ioband_node_move(n, where, now);
+	}
+}
+
+/* How far the siblings of a node move their tags in so much time of the device. */
+static u64 ioband_slack_of(const struct ioband_node *n, s64 ns)
+{
+	return ns ? div64_u64(((u64)ns << 8) * IOBAND_WEIGHT_UNIT, n->above->active_sum) : 0;
+}
+
+/*
+ * A node that comes back starts at the virtual time.  What it has fallen behind while it had all
+ * it wants in flight it may claim, up to a few turnovers of the device.
+ */
+static void ioband_catch_up(struct ioband_node *n, const struct ioband_sharer *sh, u64 cost,
+			    s64 now)
+{
+	u64 from = n->above->vtime;
+
+	if (n->where == IOBAND_FLYING)
+		from -= max(4 * min(2 * min(sh->depth.depth, IOBAND_LAG_IOS) *
+				    min(n->above->vstep, IOBAND_LAG_MAX) +
+				    ioband_charge_tag(cost, n->inv), IOBAND_LAG_MAX),
+			    2 * ioband_slack_of(n, sh->lease_ns));
+	else if (now - n->left_ns > IOBAND_FORGET_NS)
+		n->tag = from;	/* an old tag may seem to be ahead */
+	n->tag = ioband_tag_max(n->tag, from);
+}
+
+/**
+ * ioband_queue - a group has something waiting again
+ * @grp:	the group
+ * @cost:	of the first I/O, ns << 8
+ * @now:	ns
+ */
+void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+	struct ioband_node *n = &grp->share.own;
+	u32 weight = ioband_leaf_weight(grp);
+
+	if (n->weight != weight)
+		ioband_node_weigh(n, weight);
+	for (; n->above && n->where != IOBAND_QUEUED; n = n->above) {
+		/* next it leaves the tree in which it was by its old tag */
+		ioband_catch_up(n, sh, cost, now);
+		if (n == &grp->share.own)
+			ioband_leaf_move(grp, IOBAND_QUEUED, now);
+		else
+			ioband_node_move(n, IOBAND_QUEUED, now);
+	}
+}
+
+/*
+ * The virtual time is the greatest start tag of those whose turn it was.  I/Os that went before
+ * their turn say nothing of it.
+ */
+static void ioband_advance(struct ioband_node *above, u64 tag)
+{
+	if (!ioband_tag_before(above->vtime, tag))
+		return;
+	above->vstep = (7 * above->vstep + (tag - above->vtime)) / 8;
+	above->vtime = tag;
+}
+
+/* Where a group's own I/O belongs after one of it went. */
+static enum ioband_where ioband_where_after(const struct ioband_share *g)
+{
+	if (g->own.where == IOBAND_STUCK)
+		return IOBAND_STUCK;
+	return ioband_has_waiting(g) ? IOBAND_QUEUED : IOBAND_FLYING;
+}
+
+/**
+ * ioband_charge_io - an I/O of a group goes
+ * @grp:	the group, whose fifos do not have it any more
+ * @cost:	of the I/O, ns << 8
+ * @turn:	was it its turn?
+ */
+void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
+{
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		ioband_node_out(n);
+		if (turn)
+			ioband_advance(n->above, n->tag);
+		n->tag += ioband_charge_tag(cost, n->inv);
+		n->where = n == &grp->share.own ? ioband_where_after(&grp->share) :
+						  ioband_where_by_those_below(n);
+		ioband_node_in(n);
+	}
+}
+
+/**
+ * ioband_refund - part of an I/O of a group does not go after all, or goes later
+ * @grp:	the group
+ * @cost:	of that part, ns << 8
+ */
+void ioband_refund(struct ioband_grp *grp, u64 cost)
+{
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		ioband_node_out(n);
+		n->tag -= ioband_charge_tag(cost, n->inv);
+		ioband_node_in(n);
+	}
+}
+
+/**
+ * ioband_first_grp - whose turn is it?
+ * @sh:		the device
+ *
+ * Return: NULL if nothing waits, but for stuck groups.
+ */
+struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh)
+{
+	const struct ioband_node *n = &sh->top, *next;
+
+	while ((next = first_queued(n)))
+		n = next;
+	return n == &sh->top ? NULL : container_of(n, struct ioband_grp, share.own);
+}
+
+/**
+ * ioband_behind - of those below a node that have all they want in flight, who lags behind most?
+ * @n:		the node, which is flying
+ *
+ * Return: the group.
+ */
+struct ioband_grp *ioband_behind(const struct ioband_node *n)
+{
+	const struct ioband_node *next;
+
+	while ((next = first_flying(n)))
+		n = next;
+	return container_of(n, struct ioband_grp, share.own);
+}
+
+/**
+ * ioband_leads - does a group lead another one that has all it wants in flight?
+ * @grp:	the group
+ * @by_ns:	by more than this, device time
+ *
+ * Return: true if it, or a group above it, does.
+ */
+bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
+{
+	for (const struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		struct ioband_node *behind = first_flying(n->above);
+
+		if (behind && ioband_tag_before(behind->tag + ioband_slack_of(n, by_ns), n->tag))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * ioband_lead_ns - how long does it take until others have had as much as a group?
+ * @grp:	the group
+ *
+ * Return: ns of the device; less than 0 if it lags behind them; 0 if there are no others.
+ */
+s64 ioband_lead_ns(const struct ioband_grp *grp)
+{
+	s64 most_ns = S64_MIN;
+
+	for (const struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		s64 lead = n->tag - n->above->vtime, ns;
+
+		if (n->above->active_sum <= n->weight)
+			continue;
+		ns = ioband_tag_ns(n, abs(lead));
+		most_ns = max(most_ns, lead < 0 ? -ns : ns);
+	}
+	return most_ns == S64_MIN ? 0 : most_ns;
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffered writes: how fast a group's tasks may dirty pages.
+ *
+ * kernel/cgroup/dirty_pace.c makes these tasks wait.  It asks here for the limits that apply to
+ * the group, those of its ancestors included; whether weights, which set no rate, share the
+ * device; and for the debts of the group on disks below.
+ */
+#include <linux/backing-dev.h>
+#include <linux/blkdev.h>
+#include <linux/dirty_owner.h>
+#include <linux/ktime.h>
+#include <linux/major.h>
+
+#include "../ioband.h"
+
+/* For this time after unpaid writes of a group reached a disk below, its limits apply above. */
+#define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
+
+/*
+ * The group of a cgroup on the disk of a backing device; NULL if there is no disk or no group.  A
+ * cgroup that has not used the disk yet has no group and no limits of its own there: then this is
+ * the group of its nearest ancestor that has one.
+ */
+static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
+					 struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	struct blkcg_gq *blkg = NULL;
+	struct ioband_grp *grp;
+
+	/* only a disk can be the owner of a backing device */
+	if (!owner)
+		return NULL;
+	ioband_default_meet(css, dev_to_disk(owner));
+	for (; css && !blkg; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
+		blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
+	grp = blkg ? blkg_to_grp(blkg) : NULL;
+	return grp && ioband_is_ready(grp) ? grp : NULL;
+}
+
+/*
+ * May writes to a backing device become writes to other disks?  That of btrfs has no disk; dm, md
+ * and loop devices have disks or files below.
+ */
+static bool ioband_is_above(struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+
+	return !owner || dev_to_disk(owner)->fops->submit_bio ||
+	       dev_to_disk(owner)->major == LOOP_MAJOR;
+}
+
+/* Bytes a second that a group's own limits allow in I/Os of @io_bytes, 0 for no limit. */
+static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
+{
+	u64 bps = READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
+	u64 ios = READ_ONCE(grp->dir[WRITE].limit[IOBAND_IOS]);
+
+	/* assume two I/Os at least: at one a second their average length could never grow */
+	if (ios != U64_MAX && ios < U32_MAX)
+		bps = min(bps, max(ios, 2) * io_bytes);
+	return bps == U64_MAX ? 0 : bps;
+}
+
+/* The limits of a group and of those above it, and its debt.  RCU read side. */
+static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
+{
+	struct dirty_rate rate = { };
+	struct ioband_rule *rule;
+	s64 now = 0;
+	u64 bps;
+
+	for (struct ioband_grp *grp = own; grp; grp = ioband_parent(grp)) {
+		rule = rcu_dereference(grp->dir[WRITE].rule);
+		if (!rule)
+			continue;
+		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
+		if (bps)
+			rate.bps = min(rate.bps ?: U64_MAX, bps);
+		/* most groups have no limits: read the clock, which takes time, only if needed */
+		now = now ?: ktime_get_ns();
+		rate.owed_ns = max_t(s64, rate.owed_ns, ioband_rule_debt(rule, now));
+		rate.shared |= grp != own;
+		rate.limited = true;
+		rate.since = READ_ONCE(grp->limits_nr);
+	}
+	return rate;
+}
+
+/**
+ * ioband_limits_since - a number that changes when the limits of a group's writes begin
+ * @dir:	the group, direction WRITE
+ *
+ * See struct dirty_rate.  The number is that of the topmost limit, so that changes of limits
+ * below it do not restart the group's account.
+ *
+ * Context: dev->lock held.
+ * Return: the number, 0 if there are no limits.
+ */
+unsigned int ioband_limits_since(struct ioband_dir *dir)
+{
+	struct ioband_dir *top = NULL;
+
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
+		top = gate;
+	return top ? READ_ONCE(top->grp->limits_nr) : 0;
+}
+
+/* Add the limits and the debt of a group on a disk that may be below.  RCU read side. */
+static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64 now)
+{
+	struct dirty_rate below = ioband_rate_of(grp);
+	s64 owed_at_ns = READ_ONCE(grp->owed_at_ns);
+
+	if (!below.limited)
+		return;
+	rate->probe = true;
+	rate->shared |= below.shared;
+	if (below.bps)
+		rate->bps = min(rate->bps ?: U64_MAX, below.bps);
+	if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS)
+		return;
+	rate->limited = true;
+	rate->owed_ns = max(rate->owed_ns, below.owed_ns);
+}
+
+/*
+ * Add the limits of disks below a device.  It can have several disks below, and it is not known
+ * which of them a file is on: a disk counts if unpaid writes of the group have reached it in the
+ * last IOBAND_BELOW_NS.  On disks that the group has not used yet, groups above it may have
+ * limits.
+ */
+static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
+			      struct dirty_rate *rate)
+{
+	s64 now = ktime_get_ns();
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	for (; css; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL) {
+		rate->shared |= rate->probe;
+		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+			grp = blkg_to_grp(blkg);
+			if (grp && grp != own && ioband_is_ready(grp))
+				ioband_rate_add(rate, grp, now);
+		}
+	}
+}
+
+/* See struct dirty_owner_ops. */
+static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
+					   struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp = ioband_bdi_grp(css, bdi);
+	struct dirty_rate rate = ioband_rate_of(grp);
+
+	/* a cgroup that has no group on the disk yet may have a weight there later */
+	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
+	rate.limited |= rate.measured;
+	/* on this device tasks pay in advance, and wait for the debt when they pay */
+	rate.owes = rate.owed_ns > 0;
+	rate.owed_ns = 0;
+	if (ioband_is_above(bdi))
+		ioband_rate_below(css, grp, &rate);
+	return rate;
+}
+
+/* See struct dirty_owner_ops. */
+static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	bool above = ioband_is_above(bdi);
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+	u64 least = U64_MAX;
+
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		if (!above && blkg->q != dev_to_disk(owner)->queue)
+			continue;
+		grp = blkg_to_grp(blkg);
+		if (grp && ioband_is_ready(grp))
+			least = min(least, ioband_own_bps(grp, IOBAND_IO_BYTES) ?: U64_MAX);
+	}
+	return least == U64_MAX ? 0 : least;
+}
+
+/* A group with a debt on a disk below where bios wait; with references on blkg and disk. */
+static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
+{
+	s64 owed_at_ns, now = ktime_get_ns();
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		grp = blkg_to_grp(blkg);
+		if (!grp || !ioband_is_ready(grp))
+			continue;
+		owed_at_ns = READ_ONCE(grp->owed_at_ns);
+		if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS ||
+		    !ioband_has_line(grp) || !blkg_tryget(blkg))
+			continue;
+		if (ioband_get_disk(grp))
+			return grp;
+		blkg_put(blkg);
+	}
+	return NULL;
+}
+
+/* See struct dirty_owner_ops. */
+static void ioband_line_up_below(struct cgroup_subsys_state *css)
+{
+	struct ioband_grp *grp = ioband_get_owed(css);
+	struct gendisk *disk;
+
+	if (!grp)
+		return;
+	disk = grp->dev->disk;
+	ioband_stand_in_line(grp);
+	blkg_put(pd_to_blkg(&grp->pd));
+	put_disk(disk);
+}
+
+/**
+ * ioband_asked_above - have a task that writes metadata wait for debts on disks below
+ * @bio:	the metadata, which the limits on its own device let pass
+ *
+ * If the device is above others, those may have limits, and a driver writes to them.  The
+ * task that submits @bio has to wait for these debts, on its way to user space.  A task that is
+ * to wait there for another disk is left alone: it will look at all disks below anyway.
+ *
+ * Context: process context; see blkcg_schedule_throttle().
+ */
+void ioband_asked_above(struct bio *bio)
+{
+	struct gendisk *disk = bio->bi_bdev->bd_disk;
+
+	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) && !current->throttle_disk)
+		blkcg_schedule_throttle(disk, false);
+}
+
+/**
+ * ioband_owed_below_ns - the time until a group's debts on disks below are repaid
+ * @css:	the group
+ * @disk:	the device in whose name the current task was told to wait; the debt on this
+ *		device itself is not counted
+ *
+ * Drivers made these debts when they wrote for the group.  A task is told to wait in the name
+ * of one disk only, and may have written metadata to several.
+ *
+ * If there is no debt left, the current task waits in line at a device below, if there is a
+ * line, see ioband_stand_in_line().
+ *
+ * Context: may sleep.
+ * Return: the time in ns, 0 if there is no debt.
+ */
+s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
+{
+	struct dirty_rate rate = { };
+
+	scoped_guard(rcu)
+		ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
+	if (rate.probe && !rate.owed_ns)
+		ioband_line_up_below(css);
+	return rate.owed_ns;
+}
+
+/* See struct dirty_owner_ops. */
+static u64 ioband_write_debt_ns(struct cgroup_subsys_state *css,
+				struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = ioband_bdi_grp(css, bdi);
+	return grp ? ioband_grp_debt_ns(grp) : 0;
+}
+
+/* See struct dirty_owner_ops. */
+static bool ioband_settle_later(struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+
+	/* a task that asks twice for a disk is in a long system call: it has to pay at once */
+	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
+	    current->throttle_disk == dev_to_disk(owner))
+		return false;
+	/* without a blkg, which the first I/O creates, the task would not be made to wait */
+	scoped_guard(rcu)
+		if (!blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)),
+				 dev_to_disk(owner)->queue))
+			return false;
+	blkcg_schedule_throttle(dev_to_disk(owner), false);
+	return true;
+}
+
+static const struct dirty_owner_ops ioband_dirty_ops = {
+	.rate		= ioband_dirty_rate,
+	.bps		= ioband_dirty_bps,
+	.pay		= ioband_pay_ahead,
+	.debt_ns	= ioband_write_debt_ns,
+	.line_up_below	= ioband_line_up_below,
+	.settle_later	= ioband_settle_later,
+};
+
+/**
+ * ioband_own_pages - record the dirtiers of pages, if a group needs that
+ * @blkcg:	the group that is given a limit or weight; the root group does not need it
+ *
+ * Context: may sleep.
+ * Return: 0, or -ENOMEM.
+ */
+int ioband_own_pages(struct blkcg *blkcg)
+{
+	return blkcg->css.parent ? dirty_owner_enable(&ioband_dirty_ops) : 0;
+}

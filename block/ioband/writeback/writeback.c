@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writeback: a bio of dirty pages is charged to the group that dirtied them.
+ *
+ * kernel/cgroup/dirty_owner.c records the dirtier of each page.  A bio of pages that several
+ * groups dirtied is split where the dirtier changes.  On a device with weights long bios are
+ * split, too.
+ */
+#include <linux/backing-dev.h>
+#include <linux/blkdev.h>
+#include <linux/dirty_owner.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/pagemap.h>
+#include <linux/sizes.h>
+
+#include "../ioband.h"
+
+/*
+ * The longest bio of writeback on a device with weights.  One bio of all pages that a group may
+ * have dirty would leave the group with nothing else at the share gate: groups would get the
+ * device in turns of one bio, and not by their weights.
+ */
+#define IOBAND_PART_BYTES	SZ_1M
+
+static struct bio_set ioband_owner_bios;
+
+/**
+ * ioband_is_nobodys - have the pages of a bio no dirtier?
+ * @bio:	a bio of writeback
+ *
+ * Such pages became dirty before there were limits, or the kernel dirtied them, as it does with
+ * metadata.  Pages that are in no file do not count as such: they hold data that a filesystem
+ * has compressed or encrypted, for which the dirtier of the original pages has paid.
+ *
+ * Context: any.
+ * Return: true if no task has paid for the pages.
+ */
+bool ioband_is_nobodys(struct bio *bio)
+{
+	return !dirty_owner_of_write(bio_page(bio)) && folio_mapping(page_folio(bio_page(bio)));
+}
+
+/**
+ * ioband_owe_paced - charge a bio that ioband_is_paced(), which is dispatched now
+ * @dir:	the bio's group, direction WRITE
+ * @bio:	the bio
+ * @now:	ns
+ *
+ * Bytes that have not been paid in advance become a debt, and so does the I/O.
+ *
+ * Context: dev->lock held.
+ * Return: true if any limit was charged with a debt.
+ */
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
+{
+	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	struct ioband_grp *grp = dir->grp;
+	bool paid, owed;
+
+	guard(rcu)();
+	paid = bytes && !ioband_is_nobodys(bio) &&
+	       dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
+			       ioband_limits_since(dir));
+	/* a moving average; the rest of a split counts as an I/O of no bytes */
+	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
+	/* charge no bytes below; the flag is cleared again, so that the trace shows them */
+	if (paid)
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	owed = ioband_is_bound(dir, bio);
+	if (owed)
+		ioband_owe(dir, bio, now, dir->lim);
+	if (paid)
+		bio_clear_flag(bio, BIO_BPS_THROTTLED);
+	else
+		WRITE_ONCE(grp->owed_at_ns, now);
+	return owed;
+}
+
+/* May pages of a bio have a dirtier recorded?  If not, there is no need to look at each page. */
+static bool ioband_has_owners(struct bio *bio)
+{
+	return ioband_pages_have_owners() && !dirty_owner_is_inodes(bio_page(bio));
+}
+
+static unsigned int ioband_most_bytes(struct bio *bio)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = bio->bi_blkg ? blkg_to_grp(bio->bi_blkg) : NULL;
+	return grp && ioband_is_ready(grp) && ioband_has_weights(grp->dev) ?
+	       IOBAND_PART_BYTES : UINT_MAX;
+}
+
+/* The number of bytes, at most @most, at the start of a bio that have one dirtier, @owner. */
+static unsigned int ioband_owned_bytes(struct bio *bio, unsigned int most, u32 *owner)
+{
+	unsigned int bytes = 0;
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	*owner = 0;
+	if (!ioband_has_owners(bio))
+		return min(bio->bi_iter.bi_size, most);
+	*owner = dirty_owner_of_write(bio_page(bio));
+	bio_for_each_bvec(bv, bio, iter) {
+		unsigned int skip = offset_in_page(bv.bv_offset);
+		struct page *page = bv.bv_page + PHYS_PFN(bv.bv_offset);
+		unsigned long nr = PFN_UP(skip + bv.bv_len), same;
+
+		same = dirty_owner_run(page, nr, *owner);
+		bytes += same < nr ? (same ? PFN_PHYS(same) - skip : 0) : bv.bv_len;
+		if (same < nr || bytes >= most)
+			break;
+	}
+	return min(bytes, most);
+}
+
+/* Associate a bio with a group, unless @css is NULL.  RCU read side. */
+static void ioband_give_css(struct bio *bio, struct cgroup_subsys_state *css)
+{
+	struct blkcg_gq *blkg = bio->bi_blkg;
+
+	if (!css || (blkg && &blkg->blkcg->css == css &&
+		     blkg->q == bdev_get_queue(bio->bi_bdev)))
+		return;
+	bio_associate_blkg_from_css(bio, css);
+}
+
+static void ioband_give_owner(struct bio *bio, u32 owner)
+{
+	guard(rcu)();
+	ioband_give_css(bio, owner ? dirty_owner_css(owner) : NULL);
+}
+
+/*
+ * Submit each part of a bio for its dirtier's group.  The parts are clones, and the bio itself
+ * only waits for them: if it were in flight, it would occupy the place in the device that one
+ * of its own parts waits for.
+ *
+ * Returns false if there is no memory: the bio has to be submitted as it is.
+ */
+static bool ioband_submit_owned(struct bio *bio, unsigned int bytes, u32 owner,
+				unsigned int most)
+{
+	unsigned int align = bdev_logical_block_size(bio->bi_bdev);
+	struct bio *rest, *part;
+
+	rest = bio_alloc_clone(bio->bi_bdev, bio, GFP_NOWAIT, &ioband_owner_bios);
+	if (!rest)
+		return false;
+	bio_chain(rest, bio);
+	while (bytes && bytes < rest->bi_iter.bi_size && IS_ALIGNED(bytes, align)) {
+		part = bio_split(rest, bytes >> SECTOR_SHIFT, GFP_NOWAIT,
+				 &ioband_owner_bios);
+		if (IS_ERR_OR_NULL(part))
+			break;
+		bio_chain(part, bio);
+		ioband_give_owner(part, owner);
+		submit_bio_noacct(part);
+		bytes = ioband_owned_bytes(rest, most, &owner);
+	}
+	ioband_give_owner(rest, owner);
+	submit_bio_noacct(rest);
+	bio_endio(bio);
+	return true;
+}
+
+static noinline bool ioband_own_many(struct bio *bio)
+{
+	unsigned int most = ioband_most_bytes(bio), bytes;
+	u32 owner;
+
+	bytes = ioband_owned_bytes(bio, most, &owner);
+	if (unlikely(bytes && bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
+	    ioband_submit_owned(bio, bytes, owner, most))
+		return true;
+	ioband_give_owner(bio, owner);
+	return false;
+}
+
+/*
+ * Submit a clone of a bio to which other bios are chained.  If the bio itself were in flight, it
+ * would occupy its place in the device until the last of these has ended, and they may wait for
+ * that place.
+ *
+ * Returns false if there is no need, or no memory: the bio has to be submitted as it is.
+ */
+static noinline bool ioband_submit_unchained(struct bio *bio)
+{
+	struct bio *clone;
+
+	if (!bio_sectors(bio) || bdev_is_zoned(bio->bi_bdev))
+		return false;
+	clone = bio_alloc_clone(bio->bi_bdev, bio, GFP_NOWAIT, &ioband_owner_bios);
+	if (!clone)
+		return false;
+	bio_chain(clone, bio);
+	if (!ioband_own_bio(clone))
+		submit_bio_noacct(clone);
+	bio_endio(bio);
+	return true;
+}
+
+/**
+ * __ioband_own_bio - see ioband_own_bio()
+ * @bio:	a bio of writeback, or one to which other bios are chained, or any bio that a
+ *		driver submits while it does writeback
+ *
+ * Return: true if clones of @bio have been submitted, and it ends with the last of them.
+ */
+bool __ioband_own_bio(struct bio *bio)
+{
+	if (static_branch_unlikely(&ioband_share_key) && bio_flagged(bio, BIO_CHAIN) &&
+	    ioband_submit_unchained(bio))
+		return true;
+	if (!bio_flagged(bio, BIO_WRITEBACK) && !current->in_writeback)
+		return false;
+	/* a driver writes to a disk below what was written to its device */
+	if (!bio_flagged(bio, BIO_WRITEBACK)) {
+		if (bio_op(bio) != REQ_OP_WRITE || !bio_has_data(bio))
+			return false;
+		bio_set_flag(bio, BIO_WRITEBACK);
+	}
+	/* the writes of a zone stay in order, whichever group dirtied their pages */
+	if (bdev_is_zoned(bio->bi_bdev))
+		return false;
+	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))
+		return ioband_own_many(bio);
+	if (!ioband_has_owners(bio))
+		return false;
+	guard(rcu)();
+	ioband_give_css(bio, dirty_owner_css_of_write(bio_page(bio)));
+	return false;
+}
+
+static int __init ioband_writeback_init(void)
+{
+	return bioset_init(&ioband_owner_bios, BIO_POOL_SIZE, 0, BIOSET_NEED_BVECS);
+}
+subsys_initcall(ioband_writeback_init);

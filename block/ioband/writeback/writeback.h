@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IOBAND_WRITEBACK_H
+#define IOBAND_WRITEBACK_H
+
+/* Buffered writes: what the files of this folder offer to others.  Included by ioband.h. */
+
+/* pace.c */
+#define IOBAND_IO_BYTES	SZ_64K	/* assumed length of the first write of dirty pages */
+int ioband_own_pages(struct blkcg *blkcg);
+void ioband_asked_above(struct bio *bio);
+s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);
+unsigned int ioband_limits_since(struct ioband_dir *dir);
+
+/* writeback.c */
+bool ioband_is_nobodys(struct bio *bio);
+bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
+
+/* ticket.c */
+bool ioband_has_line(struct ioband_grp *grp);
+bool ioband_stand_in_line(struct ioband_grp *grp);
+s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+		     s64 bytes, enum dirty_how how);
+
+#endif /* IOBAND_WRITEBACK_H */
