@@ -11,7 +11,7 @@
 
 #include "ioband.h"
 
-/* The work that picks never sleeps, and must not wait for work that submits: all devices share it. */
+/* Picking never sleeps, and must not wait for work that submits: all devices share this. */
 static struct workqueue_struct *ioband_pick_wq;
 
 /**

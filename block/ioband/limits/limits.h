@@ -2,7 +2,7 @@
 #ifndef IOBAND_LIMITS_H
 #define IOBAND_LIMITS_H
 
-/* What the files of limits call of each other, and what others call of them.  Included by ioband.h. */
+/* What the files of limits call of each other, and what others call.  Included by ioband.h. */
 
 /* charge.c */
 enum ioband_terms {
