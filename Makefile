@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# ioband: hard, even caps on block I/O per cgroup, as a patch series for Linux. "make" explains the targets.
+# ioband: exact I/O limits and weights for cgroups, as a patch series for Linux. "make" explains the targets.
 CONFIG ?= uml-vt
 LONGTERM = $(patsubst patches/%/kernel.pin,%,$(wildcard patches/*/kernel.pin))
 ifdef BASE
@@ -7,9 +7,10 @@ export BASE
 endif
 
 help:
-	@echo 'make demo            caps and shares on a real kernel: asked, got, mainline and earlier systems; pictures'
-	@echo '                     (10 minutes the first time on 2 cores, then a few)'
+	@echo 'make demo            limits and weights on a real kernel: asked, got, mainline and earlier systems; pictures'
+	@echo '                     (the first time it builds a kernel)'
 	@echo 'make check           all tests; ends with "N passed, N failed" (about an hour)'
+	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
@@ -32,16 +33,28 @@ help:
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'
-	@echo 'own: KERNEL=/path/to/linux. Products are in build/, results and logs in out/.'
+	@echo 'own: KERNEL=/path/to/linux. Build outputs are in build/, results and logs in out/.'
 
 demo:
 	@scripts/deps build test plot
-	@scripts/build uml-vt
+	@scripts/build uml-demo
 	@scripts/demo
 
 check:
 	@scripts/deps build
 	@scripts/check
+
+# what fails most often, and soonest
+QUICK = abi_v1 abi_v2 limits_default split burst escape window hierarchy live_change wakeups weights_open weights_tree \
+	writeback_pace stats
+quick:
+	@scripts/deps build test
+	@scripts/apply
+	@scripts/series check >/dev/null
+	@scripts/mutants --check
+	@scripts/build uml-vt
+	@scripts/kunit uml-vt | tail -n 1
+	@scripts/selftest uml-vt $(QUICK)
 
 check-longterm:
 	@scripts/deps build test
@@ -126,4 +139,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check quick check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean

@@ -5,13 +5,14 @@
 config_fragments() {
 	case $1 in
 	uml-vt)    echo base fs uml vt containers ;;
+	uml-demo)  echo base uml vt ;;
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
 	qemu)      echo base fs qemu ;;
 	qemu-tools) echo base qemu containers modules ;;
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
-	*) die "no such configuration: '$1'" "one of uml-vt uml-base uml-debug qemu qemu-tools" ;;
+	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools" ;;
 	esac
 }
 
@@ -50,7 +51,7 @@ config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }
 
 config_bootargs() {
 	case $1 in
-	uml-vt|uml-tools*)   echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
+	uml-vt|uml-demo|uml-tools*) echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
 	uml-base|uml-debug) echo "seccomp=on ncpus=2 log_buf_len=4M" ;;
 	qemu*)              echo "log_buf_len=4M" ;;
 	esac

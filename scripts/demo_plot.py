@@ -81,7 +81,7 @@ def main():
         draw_s6(bottom, folder, kernel, 10, 11)
         decorate(bottom, f"{name}: 4 KiB writes, one second, average of 20 ms", "I/Os per second", (10, 11), 48000)
         bottom.set_xlabel("seconds since the start")
-    figure.suptitle("Three groups with caps of 1, 2 and 3 MiB/s on one device, and one group with a cap of 8192 write IOPS",
+    figure.suptitle("Three groups with limits of 1, 2 and 3 MiB/s on one device, and one group with a limit of 8192 write IOPS",
                     fontsize=12.5)
     figure.savefig(os.path.join(folder, "rates.png"), dpi=110)
 

@@ -98,7 +98,7 @@ def main():
         axes = figure.add_subplot(grid[1, 3 * i:3 * i + 3])
         draw_s2(axes, row)
         decorate(axes, i == 0, "% of all I/Os")
-    figure.suptitle("Three groups with weights share a disk; dashed: where weights ask the edges to be", fontsize=12.5)
+    figure.suptitle("Three groups with weights share a disk; dashed: configured shares", fontsize=12.5)
     figure.savefig(folder / "shares.png", dpi=110)
 
 

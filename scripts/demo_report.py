@@ -93,7 +93,7 @@ def percent(got, asked):
 def print_s5(rows):
     """A line per cell."""
     table = {(r["case"], r["metric"]): r for r in rows}
-    print("\nS5  three groups at once, caps of 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s after the first two")
+    print("\nLimits in bytes (S5): three groups at once, 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s after the first two")
     print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} {'p50 / p99 / max ms':>22} | "
           f"{'mainline':>8} {'error':>8} {'p50 / p99 / max ms':>22} | {'io-throttle':>11}")
     for mode in (name.replace("-", " ") for name in SEED_S5):
@@ -117,8 +117,8 @@ def print_s5(rows):
 
 def print_s6(rows):
     """A line per interval."""
-    print("\nS6  8192 write IOPS set and run with cgcreate, cgset, cgget, cgexec; 4 KiB at random, depth 128")
-    print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} | {'mainline':>8} {'error':>8} | {'blkio, then':>11}")
+    print("\nA limit in I/Os (S6): 8192 write IOPS set and run with cgcreate, cgset, cgget, cgexec; 4 KiB at random, depth 128")
+    print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} | {'mainline':>8} {'error':>8} | {'blkio then':>11}")
     for r in rows:
         if r["scenario"] != "S6" or r["metric"] != "iops":
             continue
@@ -147,6 +147,24 @@ def print_neighbour(rows):
         print(f"{text:30} {r['ioband']:9.3f} {r['mainline']:9.3f}")
 
 
+def verdict(rows, shares):
+    """A line for each controller: limits that were kept, the longest pause, weights that were kept."""
+    # in percent of the limit, and in points of a share
+    close, near = 0.5, 1
+    lines = []
+    limits = [r for r in rows if r["metric"] in ("rate_mib_s", "iops")]
+    pause = next(r for r in rows if r["metric"] == "largest_gap_ms")
+    for kernel, name in ("ioband", "ioband"), ("mainline", "blk-throttle"):
+        off = [abs(r[kernel] / r["ideal"] - 1) * 100 for r in limits]
+        lines.append(f"{name}: {sum(o <= close for o in off)} of {len(off)} limits kept within {close} %, the worst "
+                     f"{max(off):.3g} % off; longest pause at 8192 IOPS {pause[kernel]:.3g} ms")
+    for name, title in demo_shares.COLUMNS.items():
+        off = [max(abs(got - asked) for got, asked in zip(r["controllers"][name]["shares"], r["ideal"])) for r in shares]
+        lines.append(f"{title}: {sum(o <= near for o in off)} of {len(off)} shares kept within {near} point, the worst "
+                     f"{max(off):.3g} points off")
+    return "\n".join(["Verdict", *("  " + line for line in lines)])
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -160,6 +178,7 @@ def main():
     print_neighbour(rows)
     print_s6(rows)
     demo_shares.show(shares)
+    print("\n" + verdict(rows, shares))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ SEED = {
     ("S2", "equal weights"): (2954, 3004, 2986),
 }
 HEADS = {
-    "S1": "weights 10, 30, 60 on a disk of 100 MB/s, direct 64 KiB I/Os at random, 4 processes at depth 1 each;\n"
+    "S1": "10, 30, 60 on a disk of 100 MB/s, direct 64 KiB I/Os at random, 4 processes at depth 1 each;\n"
           "    reads for 24 s, in which C pauses from 8 to 16",
     "S2": "50, 100 and 200 processes, direct 4 KiB reads and writes at random for 60 s, a disk of one tag and 6.6 ms",
 }
-COLUMNS = {"ioband": "ioband", "bfq-tuned": "BFQ, tuned", "iocost": "iocost, untuned"}
+COLUMNS = {"ioband": "ioband", "bfq-tuned": "BFQ, tuned", "iocost-tuned": "iocost, tuned"}
 
 
 def rows(folder):
@@ -38,7 +38,7 @@ def percents(shares):
 def show(table):
     """A line per case: shares in percent and I/Os per second of all groups."""
     for scenario, text in HEADS.items():
-        print(f"\n{scenario}  {text}")
+        print(f"\nWeights ({scenario}): {text}")
         print(f"{'':17} {'asked, %':>18} |", *(f"{title:>18} {'IOPS':>7} |" for title in COLUMNS.values()),
               f"{'dm-ioband':>18}")
         for row in (r for r in table if r["scenario"] == scenario):

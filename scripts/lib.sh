@@ -57,7 +57,14 @@ last_line() {
 	if [ -s "$1" ]; then tail -n 1 "$1" | tr -d '\r' | cut -c 1-70; else echo "waiting for its turn"; fi
 }
 
-# run_logged LOG COMMAND...: output to LOG, a line of progress every 20 s, the end of LOG on failure.
+compiled() {
+	local nr
+	nr=$(grep -c '^  CC ' "$1" || true)
+	[ "$nr" = 0 ] || echo "$nr compiled: "
+}
+
+# run_logged LOG COMMAND...: output to LOG, a line of progress every 20 s, the end of LOG on failure. Of a build of a
+# kernel it has the number of files that are compiled so far.
 run_logged() {
 	local log=$1 begin=$SECONDS tick=0 pid rc=0
 	shift
@@ -67,7 +74,7 @@ run_logged() {
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep 0.2
 		tick=$((tick + 1))
-		[ $((tick % 100)) -ne 0 ] || say "   $(minsec $((SECONDS - begin))) $(last_line "$log")"
+		[ $((tick % 100)) -ne 0 ] || say "   $(minsec $((SECONDS - begin))) $(compiled "$log")$(last_line "$log")"
 	done
 	wait "$pid" || rc=$?
 	[ "$rc" = 0 ] || { tail -n 15 "$log" >&2; say "log: $log" >&2; }
