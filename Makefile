@@ -45,8 +45,8 @@ check:
 	@scripts/check
 
 # what fails most often, and soonest
-QUICK = abi_v1 abi_v2 limits_default split burst escape window hierarchy live_change wakeups weights_open weights_tree \
-	writeback_pace stats
+QUICK = abi_v1 abi_v2 limits_default split burst escape window hierarchy live_change wakeups weights_open weights_tree weights_sync \
+	meta stats
 quick:
 	@scripts/deps build test
 	@scripts/apply

@@ -16,10 +16,12 @@ config_fragments() {
 	esac
 }
 
-# The options that a configuration asks for. Before the tree has block/ioband there is nothing of ours to ask for.
+# The options that a configuration asks for, without those that a longterm kernel does not have (patches/BASE/kernel.pin).
+# Before the tree has block/ioband there is nothing of ours to ask for.
 config_wanted() {
 	local f
 	for f in $(config_fragments "$1"); do cat "$TOP/kconfig/$f.config"; done |
+		if [ -n "${PIN_LACKS:-}" ]; then sed -E "/^(# )?($PIN_LACKS)[ =]/d"; else cat; fi |
 		if [ -d "$BUILD/tree/block/ioband" ]; then cat; else sed '/IOBAND/d'; fi
 }
 

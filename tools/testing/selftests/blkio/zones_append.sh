@@ -17,14 +17,15 @@ direct() {
 	echo $(($(now_ms) - begin))
 }
 
-# The file system asks the disk for appends.
+# The file system asks the disk for appends: ZA in the trace, or, on older kernels, N, as of all that is neither a
+# read nor a write; of these only appends have data.
 appends() {
 	local events=/sys/kernel/tracing/events/block/block_rq_issue
 	mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 	echo 1 >$events/enable
 	direct b "$MNT/b" 256 || return 1
 	echo 0 >$events/enable
-	in_range "$(grep -c ' ZA' /sys/kernel/tracing/trace)" 4 8
+	in_range "$(grep -cE ' (ZA|N)[A-Z]* [1-9]' /sys/kernel/tracing/trace)" 4 8
 }
 
 # A limited group waits for its limit; a group without one writes to the same zone meanwhile.
