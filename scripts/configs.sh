@@ -54,8 +54,8 @@ config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }
 config_bootargs() {
 	case $1 in
 	uml-vt|uml-demo|uml-tools*) echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
-	uml-base|uml-debug) echo "seccomp=on ncpus=2 log_buf_len=4M" ;;
-	qemu*)              echo "log_buf_len=4M" ;;
+	uml-base|uml-debug) echo "seccomp=on ncpus=2" ;;
+	qemu*)              echo "" ;;
 	esac
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
+# args: log_buf_len=1M
 # timeout: 900
 # Each allocation fails in turn: when groups are made and removed, when limits and weights are set, at the first I/O of
 # a group, and when the files are read. The operation gives ENOMEM and changes nothing, or goes on without the memory;

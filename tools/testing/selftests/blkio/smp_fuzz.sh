@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug
+# args: log_buf_len=1M
 # timeout: 1800
 # Random writes to all control files while I/O runs: WRITES (100000) in all, half of them on v1 and half on v2, from
 # SEED. Each write has the right errno, the files show what was written, and the kernel logs no splat.
