@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Blocks of data that are stale, misplaced or torn. See harness_mustfail_point.sh.
 # because: the data is right
-# shellcheck source=smp_lib.sh
-. "$(dirname "$0")/smp_lib.sh"
+# shellcheck source=../../../tools/testing/selftests/blkio/smp_lib.sh
+. "$(dirname "$0")/../../../tools/testing/selftests/blkio/smp_lib.sh"
 
 plan 5
 mount_cgroup v2
