@@ -85,7 +85,7 @@ struct ioband_depth {
 	unsigned int		chooses;	/* see ioband_depth_init() */
 	unsigned int		pinned;		/* see ioband_depth_pin(); 0: it is not */
 	bool			few;		/* fewer were in flight before a dip than at_once */
-	bool			crowded;	/* ... and as soon as it held them, many more waited */
+	bool			crowded;	/* ... and many more waited when it began */
 	u64			at_dip;		/* at_once of the last dip */
 	u64			faster;		/* I/Os take less time since, 1 / 1024 */
 	u64			roomy;		/* evidence, 1 / 1024 of an error */
