@@ -42,8 +42,8 @@
 /**
  * struct ioband_io - an I/O that has completed
  * @class:	by direction and length, see ioband_window_class()
- * @inflight:	I/Os in flight, this one included
- * @outstanding: I/Os in flight, and those that wait for their share
+ * @inflight:	I/Os in flight, this one included; I/Os that hang do not count
+ * @outstanding: these, and I/Os that wait for their share
  * @given_ns:	when the device got it
  * @cost:	what it costs the device, ns << 8; 0: that is not known
  */

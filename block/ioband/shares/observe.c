@@ -70,7 +70,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	struct ioband_io io = {
 		.class = size,
 		.inflight = sh->infl - sh->stuck,
-		.outstanding = sh->outstanding,
+		.outstanding = sh->outstanding - sh->stuck,
 		.given_ns = bio->issue_time_ns,
 	};
 	s64 latency = max(now - io.given_ns, 0), interval = now - sh->last;
