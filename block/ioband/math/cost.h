@@ -38,6 +38,10 @@
 #define IOBAND_COV_UNSURE	(IOBAND_COV_ONE / 256)
 /* ... by such a part more or less of it. */
 #define IOBAND_COST_VARY	4
+/* Blocks were made to differ if they do by such a part of the fewer of reads and writes ... */
+#define IOBAND_COST_ANSWER	8
+/* ... or of their mean length: of I/Os of 8 and of 16 KiB it differs by a sixth. */
+#define IOBAND_COST_ANSWER_BYTES	32
 
 /**
  * ioband_cost_init - nothing is known yet
@@ -145,10 +149,28 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
 	}
 }
 
-/* Does a block differ from the last one in what it consists of, or was it made to? */
-static inline bool ioband_cost_differs(const struct ioband_cost *c, const s64 part[IOBAND_COSTS])
+/*
+ * Does what blocks consist of follow what is charged?  Where each group sends the same mix it does
+ * not: what differs is by chance, or the other way round, as fewer writes complete while the device
+ * collects garbage.  False as long as only one of the two charges was seen.
+ */
+static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
-	if (c->varied)
+	bool by_kind = c->turn & 2 && part[0] && part[2];
+	s64 *mean = &c->answer[by_kind][c->turn & 1];
+	s64 other = c->answer[by_kind][!(c->turn & 1)];
+	s64 seen = by_kind ? part[2] : part[1] + part[3];
+	s64 least = by_kind ? min(part[0], part[2]) / IOBAND_COST_ANSWER :
+			      seen / IOBAND_COST_ANSWER_BYTES;
+
+	*mean += *mean ? (seen - *mean) / 4 : seen;
+	return other && abs(*mean - other) > least;
+}
+
+/* Does a block differ from the last one in what it consists of, or was it made to? */
+static inline bool ioband_cost_differs(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
+{
+	if (c->varied && ioband_cost_answers(c, part))
 		return true;
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		if (4 * abs(part[i] - c->mean[i]) > c->mean[i])

@@ -59,6 +59,7 @@ struct ioband_cost {
 	s64			mean[IOBAND_COSTS];	/* parts of the last block */
 	unsigned int		turn;			/* blocks */
 	bool			odd;			/* the last took far longer */
+	s64			answer[2][2];		/* see ioband_cost_answers() */
 
 	/* the block that is going on */
 	s64			full_ns;		/* busy since then, 0: not */

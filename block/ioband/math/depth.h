@@ -136,7 +136,7 @@ static inline bool ioband_depth_tries(const struct ioband_depth *d)
 static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 {
 	/* more than one and a tenth are two: the tenth would be lost; of many it may be nothing */
-	u64 more = d->at_once < 4 << 10 || d->gains > IOBAND_DEPTH_GAINS ? 922 : 0;
+	u64 more = d->at_once < 4 << 10 || d->gains > IOBAND_DEPTH_GAINS ? 922 : 256;
 	u64 ios = d->at_once;
 
 	/* with one for each of several disks some have two and others none */

@@ -160,7 +160,8 @@ static void disk_start(struct disk *disk)
 			bio = bio_list_pop(&disk->queue);
 			ns = service_ns(bio);
 		}
-		lab_at(lab_now + (s64)ns, -1, disk_done, bio);
+		bio->device_ns = (s64)ns;
+		lab_at(lab_now + bio->device_ns, -1, disk_done, bio);
 	}
 }
 
@@ -179,18 +180,20 @@ static void link_submit(struct bio *bio)
 	double way = dev.rtt_us * 1e3 / 2 * dev.slow;
 	s64 begin = max(lab_now + (s64)way, link_free);
 
-	link_free = begin + (s64)((dev.link_us * 1e3 + dev.link_ns_per_byte * bio->bi_iter.bi_size) *
-				  dev.slow);
+	bio->device_ns = (s64)((dev.link_us * 1e3 + dev.link_ns_per_byte * bio->bi_iter.bi_size) *
+			       dev.slow);
+	link_free = begin + bio->device_ns;
 	if (dev.jitter)
 		way *= 1 - dev.jitter + 2 * dev.jitter * lab_random();
 	lab_at(link_free + (s64)way, -1, completed, bio);
 }
 
-/* A channel is occupied for so long from when it is free; returns when that ends. */
-static s64 channel(double us)
+/* A channel is occupied for so long by an I/O, from when it is free; returns when that ends. */
+static s64 channel(struct bio *bio, double us)
 {
 	struct disk *disk = &disks[(unsigned int)(lab_random() * dev.servers)];
 
+	bio->device_ns += (s64)(us * 1e3 * dev.slow);
 	disk->free_at = max(disk->free_at, lab_now) + (s64)(us * 1e3 * dev.slow);
 	return disk->free_at;
 }
@@ -204,10 +207,10 @@ static void cache_writes(void)
 	while (cached < dev.cache && (bio = bio_list_pop(&uncached))) {
 		cached++;
 		lab_at(lab_now + (s64)(dev.write_us * 1e3), -1, completed, bio);
-		lab_at(channel(dev.program_us), -1, programmed, NULL);
+		lab_at(channel(bio, dev.program_us), -1, programmed, NULL);
 		if (dev.gc_writes && ++written >= dev.gc_writes) {
 			written = 0;
-			channel(dev.gc_us);
+			channel(bio, dev.gc_us);
 		}
 	}
 }
@@ -225,7 +228,7 @@ static void cache_submit(struct bio *bio)
 		cache_writes();
 		return;
 	}
-	lab_at(channel(dev.read_us), -1, completed, bio);
+	lab_at(channel(bio, dev.read_us), -1, completed, bio);
 }
 
 static void token_submit(struct bio *bio)
@@ -237,7 +240,8 @@ static void token_submit(struct bio *bio)
 	token_at = begin;
 	iops = credit >= 1 ? dev.burst_iops : dev.base_iops;
 	credit = max(credit - 1, 0.0);
-	link_free = begin + (s64)(1e9 / iops);
+	bio->device_ns = (s64)(1e9 / iops);
+	link_free = begin + bio->device_ns;
 	lab_at(begin + (s64)service_ns(bio), -1, completed, bio);
 }
 

@@ -97,6 +97,7 @@ struct bio {
 	struct lab_load		*load;
 	s64			submitted_ns;
 	s64			delay_ns;	/* of its task, before the next */
+	s64			device_ns;	/* for which it occupies the device */
 	int			cpu;		/* of its task */
 	unsigned int		disk;		/* of the device, where it is */
 	bool			must_pass;

@@ -53,6 +53,7 @@ struct lab_group {
 	void		*engine;	/* of engine.c */
 	u64		ios;
 	u64		bytes;
+	u64		device_ns;	/* for which I/Os occupied the device */
 	u64		*latency_ns;
 	u64		nr;
 	u64		room;

@@ -71,15 +71,16 @@ void lab_load_start(struct lab_load *load)
 			    (load->cpu >= 0 ? load->cpu : (int)i) % lab_nr_cpus, submit_one, load);
 }
 
-static void record(struct lab_group *grp, u64 latency_ns, u32 bytes)
+static void record(struct lab_group *grp, const struct bio *bio)
 {
 	if (grp->nr == grp->room) {
 		grp->room = grp->room ? 2 * grp->room : 4096;
 		grp->latency_ns = realloc(grp->latency_ns, grp->room * sizeof(u64));
 	}
-	grp->latency_ns[grp->nr++] = latency_ns;
+	grp->latency_ns[grp->nr++] = lab_now - bio->submitted_ns;
 	grp->ios++;
-	grp->bytes += bytes;
+	grp->bytes += bio->load->bytes;
+	grp->device_ns += bio->device_ns;
 }
 
 /* The task that sent an I/O waits for so long before the next one. */
@@ -95,7 +96,7 @@ void lab_load_done(struct bio *bio)
 	s64 think = load->random ? (s64)lab_exponential(load->think_ns) : load->think_ns;
 
 	if (lab_measuring && !load->silent)
-		record(load->grp, lab_now - bio->submitted_ns, load->bytes);
+		record(load->grp, bio);
 	if (!load->period_ns)
 		lab_task_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), lab_cpu, submit_one, load);
 	bio->bi_next = free_bios;

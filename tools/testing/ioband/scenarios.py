@@ -142,7 +142,7 @@ SCENARIOS = [
              # shares are of time, and each group has its own mix of reads and writes: of I/Os they are not quite the same
              # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
              # outstanding without a gate are more than it lets go
-             [Right(share={"A": .75}, points=3, rate=.88)] * 3),
+             [Right(share={"A": .75}, points=2, rate=.88)] * 3),
     Scenario("gc-reader", "300 at QD1 beside writes of 100 at QD128; garbage is collected, and writes take long for that",
              two("device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200 gc_writes=64 gc_us=2000",
                  "R 300 depth=1", "W 100 op=write depth=128", "measure 3 6"),

@@ -252,7 +252,7 @@ static void begin(void)
 {
 	lab_measuring = true;
 	for (unsigned int i = 0; i < nr_groups; i++)
-		groups[i].ios = groups[i].bytes = groups[i].nr = 0;
+		groups[i].ios = groups[i].bytes = groups[i].device_ns = groups[i].nr = 0;
 }
 
 static void end(double from, double to)
@@ -264,8 +264,9 @@ static void end(double from, double to)
 
 		if (grp->nr)
 			qsort(grp->latency_ns, grp->nr, sizeof(u64), by_latency);
-		printf("%s\"%s\": {\"iops\": %.1f, \"bps\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}",
+		printf("%s\"%s\": {\"iops\": %.1f, \"bps\": %.0f, \"busy\": %.4f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f}",
 		       i > 1 ? ", " : "", grp->name, grp->ios / (to - from), grp->bytes / (to - from),
+		       grp->device_ns / 1e9 / (to - from),
 		       quantile_us(grp, .5), quantile_us(grp, .99), quantile_us(grp, 1));
 	}
 	printf("}}\n");
