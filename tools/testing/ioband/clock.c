@@ -23,6 +23,7 @@ struct event {
 s64 lab_now = NSEC_PER_SEC;
 int lab_cpu;
 int lab_nr_cpus = 8;
+u64 lab_moves;
 struct lab_costs lab_costs = {
 	.submit = 1000, .complete = 700, .lock = 150, .transfer = 80, .wakeup = 300,
 	.latency = 3000, .timer = 2000, .queue = 100, .run = 1000000,
@@ -157,8 +158,10 @@ void lab_queued(void)
 /* A CPU has written what another one may have written before; nobody waits but that CPU. */
 void lab_wrote(atomic64_t *v)
 {
-	if (v->owner != lab_cpu)
+	if (v->owner != lab_cpu) {
 		later_ns += lab_costs.transfer;
+		lab_moves++;
+	}
 	v->owner = lab_cpu;
 }
 
@@ -302,6 +305,7 @@ void hrtimer_start(struct hrtimer *timer, ktime_t when, enum hrtimer_mode mode)
 void lab_lock(spinlock_t *lock)
 {
 	lab_now = max(lab_now, lock->free_at);
+	lab_moves += lock->owner != lab_cpu;
 	lab_spend(lab_costs.lock + (lock->owner != lab_cpu ? lab_costs.transfer : 0));
 	lock->owner = lab_cpu;
 }

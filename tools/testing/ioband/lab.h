@@ -41,6 +41,8 @@ struct lab_costs {
 };
 
 extern struct lab_costs lab_costs;
+/* How often a CPU locked or wrote what another one had locked or written last. */
+extern u64 lab_moves;
 
 /* device.c */
 bool lab_device_set(const char *key, double value);

@@ -19,15 +19,24 @@ from scenarios import SCENARIOS
 LIMIT_S = 600
 
 
-def simulate(program, scenario, seed, gated):
+def times(program, scenario, seed, gated):
     """Runs one scenario once.
 
-    Returns a list with, for each time that is measured, {group: {"iops": I/Os a second, "bps": bytes a second,
-    "p50_us", "p99_us", "max_us": latencies}}.
+    Returns a list with, for each time that is measured, {"moves": how often a second a CPU locked or wrote what another
+    one had last, "groups": {group: {"iops": I/Os a second, "bps": bytes a second, "busy": device time, s a second,
+    "p50_us", "p99_us", "max_us": latencies}}}.
     """
     command = [program] + ([] if gated else ["none"]) + [str(seed)]
     run = subprocess.run(command, input=scenario.text, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    return [json.loads(line)["groups"] for line in run.stdout.splitlines()]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def simulate(program, scenario, seed, gated):
+    """Runs one scenario once.
+
+    Returns a list with, for each time that is measured, its groups, see times().
+    """
+    return [one["groups"] for one in times(program, scenario, seed, gated)]
 
 
 def total(groups):

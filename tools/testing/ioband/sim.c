@@ -251,6 +251,7 @@ static double quantile_us(const struct lab_group *grp, double part)
 static void begin(void)
 {
 	lab_measuring = true;
+	lab_moves = 0;
 	for (unsigned int i = 0; i < nr_groups; i++)
 		groups[i].ios = groups[i].bytes = groups[i].device_ns = groups[i].nr = 0;
 }
@@ -258,7 +259,7 @@ static void begin(void)
 static void end(double from, double to)
 {
 	lab_measuring = false;
-	printf("{\"from\": %g, \"to\": %g, \"groups\": {", from, to);
+	printf("{\"from\": %g, \"to\": %g, \"moves\": %.1f, \"groups\": {", from, to, lab_moves / (to - from));
 	for (unsigned int i = 1; i < nr_groups; i++) {
 		struct lab_group *grp = &groups[i];
 

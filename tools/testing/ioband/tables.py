@@ -6,7 +6,8 @@ usage: tables.py DIRECTORY readers|cpus|yardsticks|depths
 
 readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in one of 100, on
 	 each model of a device; its fair latency is what it takes alone over its share, 3/4
-cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000
+cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000; "moves":
+	 how often, per I/O, a CPU locks or writes what another one had last
 depths:	 the same reader beside one kind of writers, where its p99 is above twice its fair latency or much of the
 	 rate is lost: with the engine, without a gate, with a fixed number in flight (RAM: also with CPUs that wake
 	 each other in no time), and with a limit on the writers, I/Os a second
@@ -16,7 +17,7 @@ import argparse
 import concurrent.futures
 import os
 
-from lab import simulate, total
+from lab import simulate, times as run_times, total
 from scenarios import FAST, FLASH, VOLUME, Scenario
 
 NVME = "device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200"
@@ -110,7 +111,7 @@ def depths(program, pool):
 def cpus(program, pool):
     """Prints the second table."""
     def run(text, gated):
-        return pool.submit(simulate, program, Scenario("", "", text, []), 1, gated)
+        return pool.submit(run_times, program, Scenario("", "", text, []), 1, gated)
 
     rows = []
     for nr in 4, 8, 16, 32, 64, 128:
@@ -119,11 +120,13 @@ def cpus(program, pool):
         one = head + "load A depth=1024 think_us=1\n" + times
         two = head + "load A depth=512 think_us=1\nload B depth=512 think_us=1\n" + times
         rows.append((nr, run(one, False), run(one, True), run(two, False), run(two, True)))
-    print("CPUs  one group: without, with     two groups: without, with     share of the first")
+    print("CPUs  one group: without, with, moves     two groups: without, with, moves     share of the first")
     for nr, *runs in rows:
         got = [one.result()[0] for one in runs]
-        print("{:4} {:16.0f} {:11.0f} {:18.0f} {:11.0f} {:18.1%}".format(
-            nr, *(total(one) for one in got), got[3]["A"]["iops"] / total(got[3])), flush=True)
+        iops = [total(one["groups"]) for one in got]
+        moves = [one["moves"] / max(all_ios, 1) for one, all_ios in zip(got, iops)]
+        print("{:4} {:16.0f} {:11.0f} {:7.3f} {:18.0f} {:11.0f} {:7.3f} {:18.1%}".format(
+            nr, *iops[:2], moves[1], *iops[2:], moves[3], got[3]["groups"]["A"]["iops"] / iops[3]), flush=True)
 
 
 TENANTS = FLASH + "\ngroup victim 100\ngroup other 100\n"
