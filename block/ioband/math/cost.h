@@ -40,6 +40,8 @@
 #define IOBAND_COST_VARY	4
 /* Blocks were made to differ if they do by such a part of the fewer of reads and writes ... */
 #define IOBAND_COST_ANSWER	8
+/* (on average over so many) */
+#define IOBAND_COST_ANSWERS	16U
 /* ... or of their mean length: of I/Os of 8 and of 16 KiB it differs by a sixth. */
 #define IOBAND_COST_ANSWER_BYTES	32
 
@@ -160,11 +162,13 @@ static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOB
 	s64 *mean = &c->answer[by_kind][c->turn & 1];
 	s64 other = c->answer[by_kind][!(c->turn & 1)];
 	s64 seen = by_kind ? part[2] : part[1] + part[3];
+	u32 nr = min(c->turn / 4 + 1, IOBAND_COST_ANSWERS);
 	s64 least = by_kind ? min(part[0], part[2]) / IOBAND_COST_ANSWER :
 			      seen / IOBAND_COST_ANSWER_BYTES;
 
-	*mean += *mean ? (seen - *mean) / 4 : seen;
-	return other && abs(*mean - other) > least;
+	*mean += div_s64(seen - *mean, nr);
+	/* the fewer, the more of it is by chance */
+	return other && abs(*mean - other) > least + div_u64(4 * least, nr);
 }
 
 /* Does a block differ from the last one in what it consists of, or was it made to? */

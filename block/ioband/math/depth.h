@@ -46,6 +46,9 @@
 /* From there on I/Os take longer than on an idle device, 1 / 1024. */
 #define IOBAND_DEPTH_BUSY	1280
 
+/* Numbers that are kept for ioband_depth_undo(). */
+#define IOBAND_DEPTH_KEPT	4
+
 enum ioband_phase {
 	IOBAND_OPEN,
 	IOBAND_PROBE,
@@ -100,6 +103,7 @@ struct ioband_depth {
 	unsigned int		windows;	/* that have ended */
 	unsigned int		ignore;		/* so many that follow */
 	bool			late;		/* I/Os take long also because CPUs are busy */
+	u64			kept[IOBAND_DEPTH_KEPT];	/* see ioband_depth_keep() */
 };
 
 static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
@@ -222,6 +226,38 @@ static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 	if (!nr)
 		return;
 	d->phase = IOBAND_SETTLED;
+	ioband_depth_set(d);
+}
+
+/**
+ * ioband_depth_keep - half of the time has passed after which a group is found to hang
+ * @d:		the device's depth
+ */
+static inline void ioband_depth_keep(struct ioband_depth *d)
+{
+	for (int i = IOBAND_DEPTH_KEPT - 1; i > 0; i--)
+		d->kept[i] = d->kept[i - 1];
+	d->kept[0] = ioband_depth_is_settled(d) ? d->at_once : 0;
+}
+
+/**
+ * ioband_depth_undo - what a group has in flight was found to hang
+ * @d:		the device's depth
+ *
+ * Until now it counted as in flight.  More and more were, and those of others took no longer: it
+ * seemed that the device does as many at once.  The number is again what it was before, but not
+ * greater than now.
+ */
+static inline void ioband_depth_undo(struct ioband_depth *d)
+{
+	u64 before = d->kept[IOBAND_DEPTH_KEPT - 1];
+
+	ioband_window_start(&d->window);
+	if (!before || !ioband_depth_is_settled(d) || d->at_once <= before)
+		return;
+	d->at_once = before;
+	for (int i = 0; i < IOBAND_DEPTH_KEPT; i++)
+		d->kept[i] = before;
 	ioband_depth_set(d);
 }
 

@@ -77,6 +77,7 @@ static void ioband_stick(struct ioband_grp *grp, s64 now)
 
 	grp->dev->share.stuck += g->infl;
 	ioband_cost_again(&grp->dev->share.cost);
+	ioband_depth_undo(&grp->dev->share.depth);
 	g->probe_ns = now + IOBAND_STUCK_NS;
 	list_move_tail(&g->busy, &grp->dev->share.hung);
 	ioband_move(grp, IOBAND_STUCK, now);
@@ -181,6 +182,7 @@ bool ioband_watch(struct ioband_dev *dev, s64 now)
 				break;
 			ioband_stick(grp, now);
 		}
+		ioband_depth_keep(&sh->depth);
 	}
 	if (sh->timer.state != IOBAND_TIMED)
 		ioband_time(dev, &sh->timer, sh->watch_ns);

@@ -70,7 +70,8 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	struct ioband_io io = {
 		.class = size,
 		.inflight = sh->infl - sh->stuck,
-		.outstanding = sh->outstanding - sh->stuck,
+		/* what a group that hangs has waiting does not wait for a tag */
+		.outstanding = list_empty(&sh->hung) ? sh->outstanding : 0,
 		.given_ns = bio->issue_time_ns,
 	};
 	s64 latency = max(now - io.given_ns, 0), interval = now - sh->last;

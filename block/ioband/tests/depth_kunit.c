@@ -103,6 +103,41 @@ static void depth_after_a_hang(struct kunit *test)
 }
 
 /*
+ * While it is not known yet that some hang, more and more are in flight, and the others take no
+ * longer.  That is forgotten as soon as it is known, with the window that is being measured.
+ */
+static void depth_before_a_hang(struct kunit *test)
+{
+	struct model m = { 32, 2000 * US, 0, 128 }, hanging = { 512, 2000 * US, 0, 512 };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	ioband_depth_keep(&d);
+	ioband_depth_undo(&d);
+	use(&m, &d, 20000, &now);
+	for (int i = 0; i < IOBAND_DEPTH_KEPT; i++)
+		ioband_depth_keep(&d);
+	for (int i = 0; i < IOBAND_DEPTH_KEPT - 1; i++) {
+		use(&hanging, &d, 4000, &now);
+		ioband_depth_keep(&d);
+	}
+	KUNIT_EXPECT_GE(test, d.depth, 64U);
+	ioband_depth_undo(&d);
+	KUNIT_EXPECT_GE(test, d.depth, 31U);
+	KUNIT_EXPECT_LE(test, d.depth, 36U);
+	KUNIT_EXPECT_FALSE(test, d.window.begun);
+	/* another one: that is undone already */
+	ioband_depth_undo(&d);
+	KUNIT_EXPECT_GE(test, d.depth, 31U);
+	/* if it does fewer than before it does */
+	m.servers = 8;
+	use(&m, &d, 20000, &now);
+	ioband_depth_undo(&d);
+	KUNIT_EXPECT_LE(test, d.depth, 12U);
+}
+
+/*
  * Submitters wait below, for tags of a disk that this one is made of: no more are in flight than
  * there are tags, none is held, and none takes longer.  Fewer are let go for a while, and all that
  * come then are seen.  If as few come all the same, the device may do more.
@@ -304,6 +339,7 @@ static struct kunit_case depth_cases[] = {
 	KUNIT_CASE(depth_of_those_unseen),
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_after_a_hang),
+	KUNIT_CASE(depth_before_a_hang),
 	KUNIT_CASE(depth_by_work),
 	KUNIT_CASE(depth_far_off),
 	KUNIT_CASE(depth_of_disks),

@@ -108,6 +108,17 @@ SCENARIOS = [
              two(FLASH, "hung 100 depth=256 hangs=1", "healthy 100 depth=256 op=write",
                  "at 3 device hang=1\nat 33 device hang=0\nmeasure 3 3.5\nmeasure 4 33\nmeasure 34 35"),
              [Right(least={"healthy": 440000}), Right(least={"healthy": 620000}), Right(share={"hung": .5}, rate=.97)]),
+    Scenario("hang-part", "300 at QD64, for a while at QD16, beside 100 at QD1024, which hangs for 9 s, 64 x 1 ms",
+             "device servers servers=64 read_us=1000 jitter=.05\ngroup A 300\ngroup B 100\nload A depth=64 stop=3\n"
+             "load B depth=1024 hangs=1\nload A depth=16 start=3 stop=12\nload A depth=64 start=12\n"
+             "at 3 device hang=1\nat 12 device hang=0\nmeasure 2 3\nmeasure 5 12\nmeasure 12.02 12.1\n",
+             # 20 ms after the end of the hang
+             [Right(share={"A": .75}, rate=.99), Right(least={"A": 15500}), Right(share={"A": .75}, rate=.97)]),
+    Scenario("kinds", "equal, reads of 80 us beside writes of 400 us, each QD64",
+             two("device servers servers=8 read_us=80 write_us=400 jitter=.05", "A 100 depth=64", "B 100 op=write depth=64",
+                 "measure .5 1\nmeasure 2 6"),
+             # of the time each has half
+             [Right(share={"A": 5 / 6})] * 2),
     Scenario("stall", "the device stands still for 5 s; 0.5 s after, and later",
              two(FLASH, "reads 100 depth=64", "writes 100 depth=64 op=write",
                  "at 3 device stall=1\nat 8 device stall=0\nmeasure 8 8.5\nmeasure 9 10"),
