@@ -142,7 +142,9 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	while (round.quantum > 0 && (grp = ioband_next_grp(dev, now)))
 		ioband_send_next(dev, grp, &round, now);
 	if (ioband_first_grp(sh)) {
-		sh->waited = now;
+		/* that is for want of room, unless it is to measure, or they go in the next round */
+		if (sh->depth.ceiling == IOBAND_DEPTH_MAX && round.quantum > 0)
+			sh->waited = now;
 		ioband_lease_wait(dev, now);
 	}
 	/* there may be more that may go */

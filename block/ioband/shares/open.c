@@ -17,8 +17,9 @@
  * no more room soon after ...
  */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
-/* ... and closes when somebody looks after this. */
+/* ... and closes when somebody looks after this, for as long as it takes to measure so often. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
+#define IOBAND_OPEN_WINDOWS	2
 /* I/Os are submitted late if that takes such a part of what the device takes. */
 #define IOBAND_WORTH_LATE	2
 
@@ -36,6 +37,7 @@ static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
 	dev->share.open_since = now;
+	dev->share.again = 0;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -48,6 +50,14 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 		return false;
 	ioband_open(dev, UINT_MAX, now);
 	return true;
+}
+
+/* Did nobody wait for long enough?  Not for long, if the gate was closed only to measure. */
+static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
+{
+	if (now - sh->waited >= sh->calm_ns)
+		return true;
+	return sh->again && sh->waited == sh->closed && sh->depth.windows >= sh->again;
 }
 
 /**
@@ -66,8 +76,7 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
 	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
 	    ioband_try_worth(dev, now))
 		return;
-	if (now - sh->waited < sh->calm_ns || !ioband_depth_is_idle(&sh->depth) ||
-	    ioband_first_grp(sh))
+	if (!ioband_is_calm(sh, now) || !ioband_depth_is_idle(&sh->depth) || ioband_first_grp(sh))
 		return;
 	ioband_open(dev, ioband_depth_now(sh), now);
 	sh->nr_opened++;
@@ -112,8 +121,12 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
 			return true;
 		}
-		sh->calm_ns = now - sh->open_since >= IOBAND_OPEN_NS ? IOBAND_CALM_NS :
-			      min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
+		if (now - sh->open_since >= IOBAND_OPEN_NS) {
+			sh->calm_ns = IOBAND_CALM_NS;
+			sh->again = sh->depth.windows + IOBAND_OPEN_WINDOWS;
+		} else {
+			sh->calm_ns = min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
+		}
 	}
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);

@@ -132,6 +132,7 @@ struct ioband_sharer {
 	s64			solo_since;	/* it passes */
 	s64			waited;		/* when somebody last did */
 	s64			calm_ns;	/* it opens if nobody waited for so long */
+	unsigned int		again;		/* or after so many windows; 0: not */
 	s64			open_since;
 	unsigned int		nr_opened;
 	s64			closed;		/* or that nobody is alone any more */

@@ -44,8 +44,8 @@ def total(groups):
     return sum(group["iops"] for group in groups.values())
 
 
-def misses(right, got, none):
-    """How far what was got is from what is right.
+def misses(right, got, none, moves):
+    """How far what was got is from what is right; moves: of locks and the like between CPUs, a second.
 
     Returns a list of (by how much, text); by how much is a part of what is right.
     """
@@ -67,6 +67,8 @@ def misses(right, got, none):
     for name, most in right.most.items():
         if got[name]["iops"] > most:
             miss(got[name]["iops"] / most - 1, f"{name} has {got[name]['iops']:.0f} I/Os a second for at most {most}")
+    if right.moves and moves > right.moves * whole:
+        miss(moves / whole / right.moves - 1, f"{moves / whole:.4f} moves between CPUs per I/O for at most {right.moves}")
     for key in "p50_us", "p99_us":
         for name, most in getattr(right, key).items():
             if got[name][key] > most:
@@ -90,10 +92,12 @@ def run(directory, scenario, seeds, pool):
     """
     program = os.path.join(directory, "sim")
     none = pool.submit(simulate, program, scenario, 1, False)
-    gated = [pool.submit(simulate, program, scenario, seed, True) for seed in range(1, seeds + 1)]
+    gated = [pool.submit(times, program, scenario, seed, True) for seed in range(1, seeds + 1)]
     worst = []
     for i, right in enumerate(scenario.right):
-        tries = [(one.result()[i], none.result()[i], misses(right, one.result()[i], none.result()[i])) for one in gated]
+        without = none.result()[i]
+        tries = [(one["groups"], without, misses(right, one["groups"], without, one["moves"]))
+                 for one in (each.result()[i] for each in gated)]
         worst.append(max(tries, key=lambda found: sum(by for by, _ in found[2])))
     return worst
 

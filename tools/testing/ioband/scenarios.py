@@ -14,6 +14,7 @@ class Right:
     rate: all I/Os a second, at least this part of those without a gate in that time, or of `of`, I/Os a second
     least, most: {group: I/Os a second}
     p50_us, p99_us: {group: us at most}
+    moves: how often, per I/O at most, a CPU locks or writes what another one had last; 0: any number
     """
     share: dict = dataclasses.field(default_factory=dict)
     points: float = 1
@@ -24,6 +25,7 @@ class Right:
     most: dict = dataclasses.field(default_factory=dict)
     p50_us: dict = dataclasses.field(default_factory=dict)
     p99_us: dict = dataclasses.field(default_factory=dict)
+    moves: float = 0
 
 
 @dataclasses.dataclass
@@ -224,11 +226,14 @@ SCENARIOS = [
     Scenario("cpus-16", "300:100 at QD512 each, 4,000,000 I/Os a second, 16 CPUs",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1", "measure .2 .3"),
-             [Right(share={"A": .75}, rate=.99)]),
+             [Right(share={"A": .75}, rate=.99, moves=.5)]),
     Scenario("cpus-64", "the same on 64 CPUs",
              "cpus 64\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1", "measure .2 .3"),
-             [Right(share={"A": .75}, rate=.99)]),
+             [Right(share={"A": .75}, rate=.99, moves=.5)]),
+    Scenario("cpus-below", "300:100 at QD64 each, which is less than the device does, 16 CPUs",
+             "cpus 16\n" + two(FAST, "A 300 depth=64 think_us=1", "B 100 depth=64 think_us=1", "measure 1 3"),
+             [Right(share={"A": .5}, rate=.99, moves=.01)]),
     Scenario("cpus-hang", "the same on 16 CPUs, all of B hangs for a second while there are leases; then it is well again",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1 hangs=1",
