@@ -154,7 +154,8 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
 /*
  * Does what blocks consist of follow what is charged?  Where each group sends the same mix it does
  * not: what differs is by chance, or the other way round, as fewer writes complete while the device
- * collects garbage.  False as long as only one of the two charges was seen.
+ * collects garbage.  As long as only one of the two charges was seen, lengths are believed to
+ * follow it, and kinds are not.
  */
 static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
@@ -162,13 +163,13 @@ static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOB
 	s64 *mean = &c->answer[by_kind][c->turn & 1];
 	s64 other = c->answer[by_kind][!(c->turn & 1)];
 	s64 seen = by_kind ? part[2] : part[1] + part[3];
-	u32 nr = min(c->turn / 4 + 1, IOBAND_COST_ANSWERS);
+	u32 nr = min(c->turn / (part[0] && part[2] ? 4 : 2) + 1, IOBAND_COST_ANSWERS);
 	s64 least = by_kind ? min(part[0], part[2]) / IOBAND_COST_ANSWER :
 			      seen / IOBAND_COST_ANSWER_BYTES;
 
-	*mean += div_s64(seen - *mean, nr);
+	*mean += *mean ? div_s64(seen - *mean, nr) : seen;
 	/* the fewer, the more of it is by chance */
-	return other && abs(*mean - other) > least + div_u64(4 * least, nr);
+	return other ? abs(*mean - other) > least + div_u64(2 * least, nr) : !by_kind;
 }
 
 /* Does a block differ from the last one in what it consists of, or was it made to? */
