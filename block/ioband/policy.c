@@ -205,9 +205,9 @@ static void ioband_pd_offline(struct blkg_policy_data *pd)
  * ioband_css_killed - a cgroup is removed, or the block controller is disabled for it
  * @css:	its css; its files can no longer be written to
  *
- * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and
- * dirty pages have to be written.  Limits would delay both, and nobody could change them any
- * more, so they are removed here.  A blkg that joins the list from now on has none.
+ * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and dirty
+ * pages have to be written.  Limits would delay both, and could not be changed any more, so they
+ * are removed here.  A blkg that joins the list from now on has none.
  *
  * Context: cgroup_mutex held.
  */
