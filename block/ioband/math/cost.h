@@ -247,11 +247,11 @@ static inline s64 ioband_cost_block_ns(s64 latency)
  * ioband_cost_done - account for an I/O that has completed
  * @c:		the costs of the device's I/Os
  * @write:	its direction
- * @bytes:	its length; if it is 0, nothing is learned from this I/O
+ * @bytes:	its length; 0 if its device time does not depend on that: this ends the block
  * @latency:	average latency of the device's I/Os, ns
  * @now:	ns
  * @idle_ns:	sum of all times in which nothing was in flight, ns
- * @busy:	has the device at least as much to do as it does at once?
+ * @busy:	has the device as much to do as it does at once?  If not, this ends the block
  */
 static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes, s64 latency,
 				    s64 now, s64 idle_ns, bool busy)

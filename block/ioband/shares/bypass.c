@@ -32,7 +32,7 @@
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 #define IOBAND_SOLO_MAX_NS	(10LL * NSEC_PER_SEC)
 #define IOBAND_SOLO_FORGET_NS	(60LL * NSEC_PER_SEC)
-/* Bios that have passed count for this time, and for this many latencies, after the gate closes. */
+/* Bios that passed count for this time after the gate closes, or these latencies if longer. */
 #define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DRAIN_LATENCIES	50
 /* Of the bios that pass on a CPU, one in LOOK looks at most, and one in MAX at least ... */

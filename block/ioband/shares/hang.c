@@ -12,10 +12,10 @@
  */
 #include "../ioband.h"
 
-/* A group is stuck without a completion for this time, and for this many latencies, ... */
+/* A group is stuck after this time, and this many latencies, without a completion, ... */
 #define IOBAND_STUCK_NS		(100 * NSEC_PER_MSEC)
 #define IOBAND_STUCK_LATENCIES	50
-/* ... and a device is dead, so that it gets all bios. */
+/* ... and the device is dead, so that all bios are dispatched, after these. */
 #define IOBAND_DEAD_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DEAD_LATENCIES	8
 
@@ -86,8 +86,8 @@ static void ioband_stick(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_unstick - end that a group is stuck
- * @grp:	the group, which may not be stuck
+ * ioband_unstick - make a stuck group active again
+ * @grp:	the group; nothing changes if it is not stuck
  * @now:	ns
  */
 void ioband_unstick(struct ioband_grp *grp, s64 now)
@@ -106,7 +106,7 @@ void ioband_unstick(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_unstick_all - end that any group is stuck
+ * ioband_unstick_all - make all stuck groups active again
  * @sh:		the device
  * @now:	ns
  */

@@ -128,7 +128,7 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	}
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
-	/* only some bios have looked: other groups may have come since the latest one */
+	/* only some bios have looked: it is not known whether all were of ->latest */
 	sh->alone_since = now;
 	return false;
 }

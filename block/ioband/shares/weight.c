@@ -12,10 +12,7 @@
 
 /* The default weight on v1; v2 has CGROUP_WEIGHT_DFL. */
 #define IOBAND_V1_WEIGHT_DFL	500
-/*
- * The most time by which a group is ahead of others after a change of its weight, so that the new
- * weight takes effect soon, whatever the group had at the old one.
- */
+/* The most by which a group is ahead after a change of its weight, so that it takes effect soon. */
 #define IOBAND_WEIGHT_LEAD_NS	(10 * NSEC_PER_MSEC)
 
 /* the number of weights of cgroups that are not the default */
