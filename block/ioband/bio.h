@@ -108,7 +108,7 @@ static inline bool ioband_must_follow(const struct bio *bio)
 }
 
 /**
- * ioband_units - the units that a bio is charged for
+ * ioband_units - find the units that a bio is charged for
  * @bio:	the bio
  * @unit:	bytes or I/Os
  *

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which held bios are dispatched, and devices that come and go.
+ * Dispatching held bios, and devices that are added and removed.
  *
- * Work picks the bios that may go, and submit.c submits them.  Picking and submitting are
- * apart because submission may wait for the device, and picking must go on for the others.
- * The work, and the timer that starts it (timer.c), run on no CPU in particular: they stay
- * off CPUs that are isolated.
+ * Work chooses the bios that are dispatched, and submit.c submits them.  These are apart because
+ * submission may wait for the device, and other bios must be dispatched meanwhile.  The work, and
+ * the timer that starts it (timer.c), run on no CPU in particular, so that they stay off isolated
+ * CPUs.
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
 
 #include "ioband.h"
 
-/* One hold of dev->lock takes no longer than this, and a bio. */
+/* One hold of dev->lock takes no longer than this, except for its last bio. */
 #define IOBAND_HOLD_NS		(20 * NSEC_PER_USEC)
 /*
- * The timer is set this much late, so that gates that are due together compete for
- * the one above by their tags, not by who is nanoseconds earlier.  At high rates bios
- * leave in small groups, instead of a timer and two wakeups each: from so many in a
- * round on the timer is set later.  Nothing is lost by it, see IOBAND_LATE_NS.
+ * The timer is set this much late, so that gates that are due together compete for the gate above
+ * by their tags, and not by which is nanoseconds earlier.  If a round dispatches GROUP bios or
+ * more, the timer is set by GROUP_SLACK late: at high rates bios are dispatched in small groups
+ * then, and not with a timer and two wakeups each.  This costs no rate, see IOBAND_LATE_NS.
  */
 #define IOBAND_SLACK_NS		(5 * NSEC_PER_USEC)
 #define IOBAND_GROUP_SLACK_NS	(50 * NSEC_PER_USEC)
 #define IOBAND_GROUP		4
 
-/* Those whose time has come may go, or make others go. */
+/* Look at the entities whose time has come. */
 static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 {
 	struct ioband_ent *ent;
@@ -36,13 +36,13 @@ static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 			continue;
 		}
 		ioband_share_pump(dev, NULL, now);
-		/* it has sent all that it may with the lock held once */
+		/* it has dispatched as many as it may in one hold of the lock */
 		if (ent->state == IOBAND_TIMED && (s64)ent->key <= now)
 			*budget = 0;
 	}
 }
 
-/* Release some in one direction.  Returns how many. */
+/* Dispatch held bios in one direction.  Returns how many. */
 static unsigned int ioband_release_some(struct ioband_dev *dev, int rw, s64 now,
 					unsigned int *budget)
 {
@@ -59,7 +59,7 @@ static unsigned int ioband_release_some(struct ioband_dev *dev, int rw, s64 now,
 	return nr;
 }
 
-/* Release what may go.  Returns true if there is more. */
+/* Dispatch the bios that are due.  Returns true if there may be more. */
 static bool ioband_release(struct ioband_dev *dev)
 {
 	unsigned int timed = IOBAND_QUANTUM, quota[2] = { IOBAND_QUANTUM / 2, IOBAND_QUANTUM / 2 };
@@ -93,8 +93,7 @@ static void ioband_dispatch_workfn(struct work_struct *work)
 }
 
 /*
- * Take what is held for a disk that goes away, some of it at a time.  Returns true if there
- * may be more.
+ * Take some of the bios held for a disk that is being removed.  Returns true if there may be more.
  */
 static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 {
@@ -115,7 +114,7 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 	return ioband_share_drain(dev, bios, &budget);
 }
 
-/* NULL if there is none that is ready: one that comes later is told by ioband_activated(). */
+/* The device of a disk; NULL if it is not ready: then ioband_activated() calls ioband_let_go(). */
 static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
 {
 	struct ioband_dev *dev;
@@ -126,11 +125,11 @@ static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
 }
 
 /**
- * ioband_let_go - submit what is held for a disk that is about to go away
+ * ioband_let_go - submit the bios held for a disk that is about to be removed
  * @disk:	the disk, which cannot be opened any more, or which is marked dead
  *
- * File systems are about to be told: they write what is dirty, drop their inodes, and wait
- * for reads that are under way.  From here on limits and weights hold nothing of the disk.
+ * File systems are about to be told: they write dirty pages, drop their inodes, and wait for reads
+ * in flight.  From here on limits and weights hold no bio of the disk.
  *
  * Context: process context, without locks that I/O may wait for.
  */
@@ -156,13 +155,13 @@ void ioband_let_go(struct gendisk *disk)
 		ioband_submit(dev, bio);
 	}
 	blk_finish_plug(&plug);
-	/* what is on its way gets there, unless the driver waits for us to end it */
+	/* wait until all are submitted, unless the driver waits for this function to end them */
 	if (!test_bit(GD_DEAD, &disk->state))
 		flush_workqueue(dev->wq);
 }
 
 /**
- * ioband_dev_alloc - what a device needs to hold bios
+ * ioband_dev_alloc - allocate what a device needs to hold bios
  * @disk:	the disk
  *
  * Context: may sleep.
@@ -206,7 +205,7 @@ static void ioband_dev_release(struct kref *ref)
 	kfree(dev);
 }
 
-/* A group keeps its device: what it has in flight may end late. */
+/* Each group has a reference on its device, since its bios in flight may complete late. */
 void ioband_dev_get(struct ioband_dev *dev)
 {
 	kref_get(&dev->ref);
@@ -219,9 +218,9 @@ void ioband_dev_put(struct ioband_dev *dev)
 
 /**
  * ioband_dev_free - undo ioband_dev_alloc()
- * @dev:	a device that nothing is held for
+ * @dev:	a device for which no bio is held
  *
- * Its memory goes with the last of its groups.
+ * The memory is freed with the last group of the device.
  *
  * Context: may sleep.
  */
@@ -231,10 +230,10 @@ void ioband_dev_free(struct ioband_dev *dev)
 		     !list_empty(&dev->active[WRITE]));
 	scoped_guard(spinlock_irq, &dev->lock)
 		dev->dead = true;
-	/* nobody arms the timer any more, and what it starts finds nothing to do */
+	/* the timer is not set any more, and the work that it starts finds nothing to do */
 	hrtimer_cancel(&dev->timer);
 	cancel_work_sync(&dev->work);
-	/* bios on their way out fail at the dead queue */
+	/* bios that are still to be submitted fail at the dead queue */
 	destroy_workqueue(dev->wq);
 	kvfree(dev->out);
 	kfree(dev->lanes);

@@ -9,7 +9,7 @@ enum ioband_kind {
 	IOBAND_SOURCE,		/* the fifo of a group */
 	IOBAND_GATE,		/* the limits of a group */
 	IOBAND_TOP,		/* the device */
-	IOBAND_GRACE,		/* the time until which a group is waited for, see await.c */
+	IOBAND_GRACE,		/* when the share gate is looked at again */
 };
 
 enum ioband_state {

@@ -24,8 +24,8 @@
 /*
  * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
  * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
- * lane.c on zoned disks) until dispatch.c and submit.c release it.  gate.c and the files
- * that it names share a device by weight.  Limits are set by files/limits.c, parse.c,
+ * lane.c on zoned disks) until dispatch.c and submit.c release it.  The files of shares/
+ * share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
  * default.c and rule.c.  Buffered writes: writeback.c, pace.c and ticket.c.  policy.c
  * describes the model.
  *
@@ -57,7 +57,7 @@
  *	limits let its first bio pass now; else it is in dev->timed, by the time when they
  *	will.
  *  I6	A bio pays at all its gates or at none.
- *  I7-I9 are in shares.h.
+ *  I7-I9, I13 and I14 are in shares.h.
  *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead to
  *	all gates on the way to the root, and held bios of dir wait at those.  A gate that
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
@@ -177,16 +177,16 @@ static inline bool ioband_has_default(const struct ioband_blkcg *b)
 
 /* per CPU and device: bios that passed the share gate without its lock */
 struct ioband_passed {
-	long			infl;	/* those that came here less those that ended here */
-	long			most;	/* of infl before it looks: dev->lock */
-	unsigned int		nr;	/* passed since it looked: this CPU */
-	unsigned long		look;	/* jiffies when it looks again: this CPU */
+	long			infl;	/* bios that passed here, less those that completed here */
+	long			most;	/* from this infl on a bio has to look: dev->lock */
+	unsigned int		nr;	/* bios that passed since the last look: this CPU */
+	unsigned long		look;	/* jiffies when a bio has to look again: this CPU */
 };
 
 /* per CPU and group: device time that it has bought, see lease.c: this CPU */
 struct ioband_lease {
 	s64			left;	/* ns << 8 */
-	unsigned int		nr;	/* of the device's, else it is void */
+	unsigned int		nr;	/* valid while dev->lease_nr is this */
 };
 
 /* per device that has or had a limit, or a bio while there are weights */
@@ -206,12 +206,14 @@ struct ioband_dev {
 
 	struct kref		ref;	/* one for the disk, and one for each group */
 
-	/* who need not wait, see bypass.c: read by all, changes under the lock */
-	struct ioband_grp	*solo;	/* alone for a while: passes ... */
-	bool			solo_all;	/* ... even with writeback */
-	bool			open;	/* all pass */
-	bool			leasing;	/* those pass that have bought device time */
-	unsigned int		lease_nr;	/* counts such times */
+	/*
+	 * bios that need not wait, see bypass.c: each bio reads these; they change under the lock
+	 */
+	struct ioband_grp	*solo;	/* the group that is alone: its bios pass ... */
+	bool			solo_all;	/* ... and its writeback as well */
+	bool			open;	/* all bios pass */
+	bool			leasing;	/* bios pass for which device time was bought */
+	unsigned int		lease_nr;	/* how often leases began */
 	bool			draining;	/* see ioband_uncounted() */
 	struct ioband_passed __percpu *passed;
 
@@ -243,8 +245,8 @@ struct ioband_line {
 };
 
 /*
- * Does the share gate stand aside, as it was told to, or as BFQ shares the disk?  BFQ alone sets
- * this flag, while it is the scheduler, to keep another throttle out of its way.
+ * Does the share gate stand aside, because weights are off for the disk, or because BFQ shares it?
+ * Only BFQ sets this flag of the queue, while it is the scheduler, to keep wbt out of its way.
  */
 static inline bool ioband_is_aside(const struct ioband_dev *dev)
 {
@@ -253,8 +255,8 @@ static inline bool ioband_is_aside(const struct ioband_dev *dev)
 }
 
 /*
- * Is a bio on its way, and not in the device, until it is submitted?  Submission to a device above
- * others may wait for these.
+ * Between dispatch and submission, is a bio only on its way, and not in the device yet?  If
+ * submission may wait for devices below, it counts as in the device.
  */
 static inline bool ioband_has_way(const struct ioband_dev *dev)
 {
@@ -309,14 +311,14 @@ static inline u64 ioband_default_limit(const struct ioband_grp *grp, int rw, int
 	return READ_ONCE(ioband_blkcg(pd_to_blkg((void *)&grp->pd)->blkcg)->limit[rw][unit]);
 }
 
-/* All it takes is to know that it is there, I7. */
+/* Let a bio pass without the lock.  It is only counted, I7. */
 static __always_inline void ioband_pass(struct ioband_dev *dev, struct bio *bio)
 {
 	this_cpu_inc(dev->passed->infl);
 	bio->bi_iocost_cost = (uintptr_t)dev | IOBAND_CARRY_PASSED;
 }
 
-/* dev->lock held */
+/* Account for device time that a group uses, ns << 8.  dev->lock held. */
 static inline void ioband_used(struct ioband_grp *grp, u64 cost, s64 now)
 {
 	ioband_use(&grp->dev->share.used, ioband_second(now), cost);

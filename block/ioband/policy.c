@@ -97,7 +97,7 @@ static int __init ioband_setup(char *str)
 __setup("ioband=", ioband_setup);
 
 /**
- * ioband_owns_limits - does ioband register the files of limits?
+ * ioband_owns_limits - tell whether ioband registers the files of limits
  *
  * Context: from initcalls on.
  * Return: true if ioband does, false if blk-throttle may.
@@ -108,7 +108,7 @@ bool ioband_owns_limits(void)
 }
 
 /**
- * ioband_owns_weights - does ioband register the files of weights?
+ * ioband_owns_weights - tell whether ioband registers the files of weights
  *
  * Context: from initcalls on.
  * Return: true if ioband does, false if iocost may.
@@ -202,12 +202,12 @@ static void ioband_pd_offline(struct blkg_policy_data *pd)
 }
 
 /**
- * ioband_css_killed - a cgroup is removed, or the block controller is disabled for it
- * @css:	its css; its files can no longer be written to
+ * ioband_css_killed - remove the limits of a cgroup that is removed, or loses the block controller
+ * @css:	the cgroup's css; its files can no longer be written to
  *
- * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and
- * dirty pages have to be written.  Limits would delay both, and nobody could change them any
- * more, so they are removed here.  A blkg that joins the list from now on has none.
+ * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and dirty
+ * pages have to be written.  Limits would delay both, and could not be changed any more, so they
+ * are removed here.  A blkg that joins the list from now on has none.
  *
  * Context: cgroup_mutex held.
  */
@@ -320,7 +320,7 @@ int ioband_activate(struct gendisk *disk)
 }
 
 /**
- * ioband_activated - the part of ioband_activate() that needs all locks dropped
+ * ioband_activated - do the part of ioband_activate() that needs all locks dropped
  * @disk:	the disk, with a reference
  *
  * Context: may sleep.

@@ -64,7 +64,7 @@ void ioband_want(struct gendisk *disk)
 }
 
 /**
- * ioband_share_begin - the first weight is set: have all bios pass the share gate
+ * ioband_share_begin - have all bios pass the share gate, when the first weight is set
  *
  * Context: may sleep; none of ioband's locks held.
  */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The time at which something is due on a device.
+ * What is due on a device, and when.
  *
- * dev->timed has the entities that are to be looked at later, by time: gates whose limits
- * will let their first bio pass, and groups that are waited for.  One timer per device is set
- * for the first of them, and starts the work of dispatch.c.  This file calls no other.
+ * dev->timed has the entities that have to be looked at later, by time: gates whose limits will
+ * have room for their first bio, and the share gate.  One timer per device is set for the first of
+ * them, and starts the work of dispatch.c.  No function here calls another file.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 
 #include "ioband.h"
 
-/* Picking never sleeps, and must not wait for work that submits: all devices share this. */
+/* For the work of dispatch.c on all devices: it never sleeps, and must not wait for submissions. */
 static struct workqueue_struct *ioband_pick_wq;
 
 /**
@@ -71,7 +71,7 @@ static bool ioband_any_ready(struct ioband_dev *dev)
 }
 
 /**
- * ioband_kick - see to it that whatever waits on a device goes in time
+ * ioband_kick - have all that waits on a device looked at in time
  * @dev:	the device
  * @now:	ns
  *
@@ -106,8 +106,8 @@ static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
 }
 
 /**
- * ioband_dev_timer_init - a device gets its timer
- * @dev:	the device, whose work is ready
+ * ioband_dev_timer_init - set up the timer of a device
+ * @dev:	the device, whose work is set up
  */
 void ioband_dev_timer_init(struct ioband_dev *dev)
 {
@@ -117,7 +117,7 @@ void ioband_dev_timer_init(struct ioband_dev *dev)
 }
 
 /**
- * ioband_timer_init - at boot
+ * ioband_timer_init - allocate at boot what the timers of all devices need
  *
  * Return: 0, or -ENOMEM.
  */

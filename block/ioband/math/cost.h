@@ -8,48 +8,47 @@
 #include "cost_filter.h"
 
 /*
- * What an I/O takes of a device: a + b * bytes, for each direction.
+ * The device time that an I/O takes: a + b * bytes, for each direction.
  *
- * Latencies do not say that.  Of two I/Os on a link, the short one takes as long as the long
+ * Latencies do not tell this time.  Of two I/Os on a link, the short one takes as long as the long
  * one before it.  But while the device has enough to do, the time in which a block of I/Os
- * completes is the time that they took of it, together, and blocks differ in what they consist
- * of.  cost_filter.h finds the a and b that explain these times best, and forgets.  I/Os do not
- * complete in the order in which they are done, so a block lasts for many latencies: else
- * it would have the time of I/Os that are counted in the next one, and long I/Os seem cheap.
+ * completes is the sum of their device times, and blocks differ in the I/Os of which they consist.
+ * cost_filter.h finds the a and b that explain these times best, and forgets old blocks.  I/Os do
+ * not complete in the order in which they are done, so a block lasts for many latencies: else its
+ * time would be partly that of I/Os counted in the next block, and long I/Os would seem cheap.
  *
- * Shares by what is believed are regular: all blocks would consist of the same, and show
- * nothing.  So as long as costs are not known well, a quarter more is charged for long I/Os, and
- * less for short ones, in one block, and less and more in the next one; then the same with reads
- * and writes.  Other blocks differ by chance only, in which I/Os of them complete before they end:
- * it would seem that no price matters.  They only show whether all I/Os take longer, or less long.
+ * Shares make I/O regular: with shares by the believed costs, all blocks would consist of the same
+ * I/Os, and show nothing.  So while costs are not known well, a quarter more is charged for long
+ * I/Os, and a quarter less for short ones, in one block, and the other way round in the next one;
+ * then the same with reads and writes.  Other blocks differ only by chance, that is in the I/Os
+ * that complete before they end, as if no cost mattered.  They only show whether all I/Os take
+ * longer, or less long.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
-/* A block has so many I/Os, and lasts for so many latencies, at least ... */
+/* A block has at least this many I/Os, and lasts for at least this many latencies, ... */
 #define IOBAND_BLOCK		8
 #define IOBAND_BLOCK_LATENCIES	4
-/* ... and for this number of them as long as that is no longer than this. */
+/* ... and for MANY latencies as long as these are no longer than this. */
 #define IOBAND_BLOCK_MANY	64
 #define IOBAND_BLOCK_NS		(20LL * NSEC_PER_MSEC)
-/* It counts as so many usual ones at most. */
+/* A block counts as taking this many times the usual time at most. */
 #define IOBAND_BLOCK_TIMES	4
-/* What is unsure by this part of what an I/O takes is looked at, ... */
+/* While a cost is unsure by this part of what an I/O takes, its charge is varied, ... */
 #define IOBAND_COV_UNSURE	(IOBAND_COV_ONE / 256)
-/* ... by such a part more or less of it. */
+/* ... by 1 / VARY of the cost, more or less. */
 #define IOBAND_COST_VARY	4
-/* Blocks were made to differ if they do by such a part of the fewer of reads and writes ... */
+/* Blocks follow charges if they differ by 1 / ANSWER of the fewer of reads and writes ... */
 #define IOBAND_COST_ANSWER	8
-/* (on average over so many) */
+/* (on average over this many blocks) */
 #define IOBAND_COST_ANSWERS	16U
-/* ... or of their mean length: of I/Os of 8 and of 16 KiB it differs by a sixth. */
+/* ... or by 1 / BYTES of their mean length: for I/Os of 8 and of 16 KiB it differs by 1/6. */
 #define IOBAND_COST_ANSWER_BYTES	32
 
 /**
- * ioband_cost_init - nothing is known yet
- * @c:		what I/Os cost
- *
- * 64 us and 8 GB/s.
+ * ioband_cost_init - set up the costs of a device, of which nothing is known
+ * @c:		the costs: 64 us for an I/O, and 8 GB/s
  */
 static inline void ioband_cost_init(struct ioband_cost *c)
 {
@@ -62,12 +61,12 @@ static inline void ioband_cost_init(struct ioband_cost *c)
 }
 
 /**
- * ioband_cost_of - what an I/O is going to cost
- * @c:		what I/Os cost
+ * ioband_cost_of - find the device time that an I/O is going to take
+ * @c:		the costs of the device's I/Os
  * @write:	its direction
- * @bytes:	its length, 0 if that does not matter
+ * @bytes:	its length, 0 if its device time does not depend on that
  *
- * Return: ns, << 8.
+ * Return: ns << 8.
  */
 static inline u64 ioband_cost_of(const struct ioband_cost *c, bool write, u32 bytes)
 {
@@ -77,7 +76,7 @@ static inline u64 ioband_cost_of(const struct ioband_cost *c, bool write, u32 by
 		   IOBAND_COST_MAX << 8);
 }
 
-/* Is any of two costs not known well, as far as it matters to the mean I/O? */
+/* Is one of two costs not known well, as far as it matters to the mean I/O? */
 static inline bool ioband_cost_is_unsure(const struct ioband_cost *c, int i, int k)
 {
 	u64 one = mul_u64_u64_shr(c->cov[i][i], c->mean[i] * c->mean[i], 32);
@@ -86,7 +85,7 @@ static inline bool ioband_cost_is_unsure(const struct ioband_cost *c, int i, int
 	return max(one, two) > IOBAND_COV_UNSURE;
 }
 
-/* 1 if more is to be charged for an I/O than it costs, to learn something, -1 if less. */
+/* 1 if more is to be charged for an I/O than its cost, to learn costs, -1 if less, else 0. */
 static inline int ioband_cost_vary(const struct ioband_cost *c, bool write, u32 bytes)
 {
 	s64 mean = (c->mean[1] + c->mean[3]) >> 8 << c->shift >> 8;
@@ -100,12 +99,12 @@ static inline int ioband_cost_vary(const struct ioband_cost *c, bool write, u32 
 }
 
 /**
- * ioband_cost_charged - what is charged for an I/O
- * @c:		what I/Os cost
+ * ioband_cost_charged - find the device time that an I/O is charged for
+ * @c:		the costs of the device's I/Os
  * @write:	its direction
- * @bytes:	its length, 0 if that does not matter
+ * @bytes:	its length, 0 if its device time does not depend on that
  *
- * Return: ns, << 8; on average what it costs.
+ * Return: ns << 8; on average the cost of the I/O.
  */
 static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u32 bytes)
 {
@@ -115,8 +114,9 @@ static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u
 }
 
 /*
- * At first most is taken for the price of bytes: then few long I/Os go, and what they cost is seen
- * well.  Too low a price would let many go, as many in each block, and that would show nothing.
+ * At first almost all is taken for the cost of bytes: then few long I/Os are dispatched, and their
+ * cost is seen well.  At too low a cost many long I/Os would be dispatched, the same number in each
+ * block, which would show nothing.
  */
 static inline void ioband_cost_begin(struct ioband_cost *c, u64 per)
 {
@@ -133,14 +133,14 @@ static inline void ioband_cost_begin(struct ioband_cost *c, u64 per)
 		for (int k = 0; k < IOBAND_COSTS; k++)
 			c->cov[i][k] = i == k ? IOBAND_COV_ONE :
 				       i % 2 == k % 2 ? IOBAND_COV_BOTH : 0;
-		/* how many times more the one takes than the other is not known yet, but of time */
+		/* the proportions of costs are not known yet, but now their size is */
 		c->believed[i] = mul_u64_u64_div_u64(c->believed[i], per, believed);
 	}
 }
 
 /*
- * What the mean I/O of the block consists of, << 16: reads, 1 << c->shift bytes of reads; writes,
- * bytes of writes.
+ * The parts of the mean I/O of the block, << 16: reads, and bytes of reads in units of 1 <<
+ * c->shift; writes, and bytes of writes.
  */
 static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAND_COSTS])
 {
@@ -152,10 +152,10 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
 }
 
 /*
- * Does what blocks consist of follow what is charged?  Where each group sends the same mix it does
- * not: what differs is by chance, or the other way round, as fewer writes complete while the device
- * collects garbage.  As long as only one of the two charges was seen, lengths are believed to
- * follow it, and kinds are not.
+ * Do the parts of blocks follow what is charged?  They do not if each group submits the same mix:
+ * then they differ by chance, or the parts follow the costs, as fewer writes complete while the
+ * device collects garbage.  As long as only one of the two charges was seen, lengths are taken to
+ * follow it, and directions are not.
  */
 static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
@@ -168,11 +168,11 @@ static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOB
 			      seen / IOBAND_COST_ANSWER_BYTES;
 
 	*mean += *mean ? div_s64(seen - *mean, nr) : seen;
-	/* the fewer, the more of it is by chance */
+	/* the fewer blocks, the more is by chance */
 	return other ? abs(*mean - other) > least + div_u64(2 * least, nr) : !by_kind;
 }
 
-/* Does a block differ from the last one in what it consists of, or was it made to? */
+/* Does a block differ from the last one in its parts, or was it made to differ? */
 static inline bool ioband_cost_differs(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
 	if (c->varied && ioband_cost_answers(c, part))
@@ -184,8 +184,8 @@ static inline bool ioband_cost_differs(struct ioband_cost *c, const s64 part[IOB
 }
 
 /*
- * A block that takes far longer than what it consists of explains may be one in which the device
- * stood still, and says little; two of them are believed.
+ * Learn from a block.  A block that takes far longer than its parts explain tells little, since the
+ * device may have stood still; two such blocks in a row are believed.
  */
 static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 {
@@ -219,8 +219,8 @@ static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 }
 
 /**
- * ioband_cost_varied - an I/O was charged something else than it costs, to learn something
- * @c:		what I/Os cost
+ * ioband_cost_varied - note that an I/O was charged for more or less than its cost
+ * @c:		the costs of the device's I/Os
  */
 static inline void ioband_cost_varied(struct ioband_cost *c)
 {
@@ -228,8 +228,8 @@ static inline void ioband_cost_varied(struct ioband_cost *c)
 }
 
 /**
- * ioband_cost_again - the block that is going on tells nothing
- * @c:		what I/Os cost
+ * ioband_cost_again - discard the current block, which tells nothing
+ * @c:		the costs of the device's I/Os
  */
 static inline void ioband_cost_again(struct ioband_cost *c)
 {
@@ -245,14 +245,14 @@ static inline s64 ioband_cost_block_ns(s64 latency)
 }
 
 /**
- * ioband_cost_done - an I/O has completed
- * @c:		what I/Os cost
+ * ioband_cost_done - account for an I/O that has completed
+ * @c:		the costs of the device's I/Os
  * @write:	its direction
- * @bytes:	its length, 0 if that does not matter: then it teaches nothing
- * @latency:	of the device's I/Os, ns
+ * @bytes:	its length; 0 if its device time does not depend on that: this ends the block
+ * @latency:	average latency of the device's I/Os, ns
  * @now:	ns
- * @idle_ns:	so long nothing was in flight, ever
- * @busy:	the device has at least as much to do as it does at once
+ * @idle_ns:	sum of all times in which nothing was in flight, ns
+ * @busy:	has the device as much to do as it does at once?  If not, this ends the block
  */
 static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes, s64 latency,
 				    s64 now, s64 idle_ns, bool busy)

@@ -9,40 +9,40 @@
 #include <linux/types.h>
 
 /*
- * A Kalman filter that finds what I/Os cost, see cost.h: from the time that each block of them
- * took, and from what it consisted of.
+ * A Kalman filter that finds what I/Os cost, see cost.h, from the time that each block of I/Os
+ * took, and from the parts of which the block consisted.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
 /* a and b of reads, a and b of writes */
 #define IOBAND_COSTS		4
-/* No I/O costs more than 1 s. */
+/* No I/O costs more than this, about 1 s, in ns. */
 #define IOBAND_COST_MAX		BIT_ULL(30)
-/* Of what the filter computes with. */
+/* The largest number with which the filter calculates. */
 #define IOBAND_COST_LIMIT	BIT_ULL(56)
-/* b is for so many bytes while nothing is known: 1 << 16. */
+/* b is the cost of 1 << SHIFT bytes while nothing is known. */
 #define IOBAND_COST_SHIFT	16
-/* More bytes than that would be too much for the numbers below: so many of these, << 16. */
+/* The most of such units of bytes per I/O, << 16: more would be too much for the numbers below. */
 #define IOBAND_COST_PART_MAX	BIT_ULL(29)
-/* Fractions of the filter. */
+/* Fractions in the filter are << COV_SHIFT. */
 #define IOBAND_COV_SHIFT	30
 #define IOBAND_COV_ONE		((s64)BIT_ULL(IOBAND_COV_SHIFT))
-/* What is believed of a cost that has not been seen for long loses so much with a block. */
+/* A cost that has not been seen becomes less sure by this much with each block. */
 #define IOBAND_COV_DRIFT	(IOBAND_COV_ONE / 32768)
-/* What is not known of reads is most likely the same that is not known of writes. */
+/* Reads and writes are most likely wrong in the same way: their covariance at first. */
 #define IOBAND_COV_BOTH		(IOBAND_COV_ONE * 7 / 8)
-/* Blocks differ by such a part, squared: at first, and at least. */
+/* The variance of the time of blocks that costs do not explain: at first, and its bounds. */
 #define IOBAND_NOISE_FIRST	(IOBAND_COV_ONE / 1024)
 #define IOBAND_NOISE_MAX	(IOBAND_COV_ONE / 4)
 #define IOBAND_NOISE_MIN	(IOBAND_COV_ONE / 16384)
-/* Blocks that averages are over. */
+/* The number of blocks over which averages are taken. */
 #define IOBAND_BLOCKS		32
 
 /**
  * struct ioband_cost - what I/Os of a device cost
- * @believed:	a and b of reads and of writes, ns << 8; b for 1 << @shift bytes
- * @shift:	of about what I/Os had when the first were seen
+ * @believed:	a and b of reads and of writes, ns << 8; b is for 1 << @shift bytes
+ * @shift:	1 << @shift is about the length of the first I/Os
  *
  * See ioband_cost_init().
  */
@@ -51,19 +51,19 @@ struct ioband_cost {
 	unsigned int		shift;
 
 	/* private: the filter */
-	s64			found[IOBAND_COSTS];	/* as believed, less smooth */
+	s64			found[IOBAND_COSTS];	/* as @believed, but less smooth */
 	s64			cov[IOBAND_COSTS][IOBAND_COSTS];
 	s64			noise;
-	u64			usual;			/* per I/O, ns << 8 */
+	u64			usual;			/* time per I/O, ns << 8 */
 
 	s64			mean[IOBAND_COSTS];	/* parts of the last block */
-	unsigned int		turn;			/* blocks */
-	bool			odd;			/* the last took far longer */
+	unsigned int		turn;			/* number of blocks */
+	bool			odd;			/* the last block took far longer */
 	s64			answer[2][2];		/* see ioband_cost_answers() */
 
-	/* the block that is going on */
-	s64			full_ns;		/* busy since then, 0: not */
-	s64			begin_ns;		/* 0: none is */
+	/* the current block */
+	s64			full_ns;		/* busy since then; 0: not busy */
+	s64			begin_ns;		/* 0: there is no block */
 	s64			begin_idle_ns;
 	unsigned int		nr;
 	bool			varied;			/* see ioband_cost_varied() */
@@ -71,18 +71,18 @@ struct ioband_cost {
 	u64			bytes[2];
 };
 
-/* a * b / c, where b may be less than 0; no number here needs to be greater than the limit. */
+/* a * b / c, where b may be less than 0.  The result is IOBAND_COST_LIMIT at most, either way. */
 static inline s64 ioband_cost_scale(u64 a, s64 b, u64 c)
 {
 	u64 abs_b = abs(b), quotient = IOBAND_COST_LIMIT;
 
-	/* a quotient of more than 64 bits is a fault of some CPUs */
+	/* some CPUs fault if a quotient has more than 64 bits */
 	if (mul_u64_u64_shr(a, abs_b, 64) < c)
 		quotient = min(mul_u64_u64_div_u64(a, abs_b, c), IOBAND_COST_LIMIT);
 	return b < 0 ? -(s64)quotient : (s64)quotient;
 }
 
-/* a * part, where a may be less than 0 and the part is << 16. */
+/* a * part, where a may be less than 0, and part is << 16. */
 static inline s64 ioband_cost_mul(s64 a, s64 part)
 {
 	s64 product = mul_u64_u64_shr(abs(a), part, 16);
@@ -90,7 +90,7 @@ static inline s64 ioband_cost_mul(s64 a, s64 part)
 	return a < 0 ? -product : product;
 }
 
-/* What the mean I/O of the block takes by what was found, ns << 8. */
+/* The time of the mean I/O of a block by the costs that were found, ns << 8. */
 static inline u64 ioband_cost_explained(const struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
 	u64 ns = 0;
@@ -100,7 +100,7 @@ static inline u64 ioband_cost_explained(const struct ioband_cost *c, const s64 p
 	return min(ns, IOBAND_COST_LIMIT);
 }
 
-/* By how much of a usual I/O the costs did not explain this block, << IOBAND_COV_SHIFT. */
+/* The time of a block that costs did not explain, as a part of a usual I/O, << COV_SHIFT. */
 static inline s64 ioband_cost_error(const struct ioband_cost *c, const s64 part[IOBAND_COSTS],
 				    u64 per)
 {
@@ -134,7 +134,7 @@ static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBA
 			gain[i] += ioband_cost_mul(c->cov[i][k], part[k]);
 		sum += ioband_cost_mul(gain[i], part[i]);
 	}
-	/* what is not known yet is no noise */
+	/* errors of costs that are not known yet are no noise */
 	noise = max((s64)mul_u64_u64_shr(abs_error, abs_error, IOBAND_COV_SHIFT) - sum, 0);
 	c->noise += (min(noise, IOBAND_NOISE_MAX) - c->noise) / IOBAND_BLOCKS;
 	sum = max(sum, 0) + max(c->noise, IOBAND_NOISE_MIN);
@@ -158,8 +158,8 @@ static inline void ioband_cost_filter(struct ioband_cost *c, const s64 part[IOBA
 }
 
 /*
- * No price is less than nothing.  Where the filter says so the others are what they are if it is
- * nothing.
+ * No cost is less than 0.  If the filter finds one that is, the other costs become what they would
+ * be if that one were 0.
  */
 static inline void ioband_cost_limit(struct ioband_cost *c)
 {
@@ -181,7 +181,7 @@ static inline void ioband_cost_limit(struct ioband_cost *c)
 		c->found[i] = clamp(c->found[i], 0, (s64)IOBAND_COST_LIMIT);
 }
 
-/* All I/Os took longer, or less long, by a part of a usual one. */
+/* Scale all costs, since all I/Os took longer, or less long, by a part of a usual I/O. */
 static inline void ioband_cost_adjust(struct ioband_cost *c, s64 error)
 {
 	s64 by = clamp(error, -IOBAND_COV_ONE, IOBAND_COV_ONE) / IOBAND_BLOCKS;

@@ -10,43 +10,44 @@
 #include "window.h"
 
 /*
- * How many I/Os a device does at once: by Little's law the number in flight, divided by how
- * many times longer I/Os take than on an idle device.
+ * The queue depth of a device, that is how many I/Os it does at once: by Little's law the number of
+ * I/Os in flight, divided by how many times longer I/Os take than on the idle device.
  *
- *  OPEN	Nothing is known.  All I/Os go, until a group lags behind others.
- *  PROBE	A quarter of what is in flight may be, then a quarter of that, until I/Os
- *		take no less time: that is how long they take on an idle device.
- *  SETTLED	The number is followed with each window.
- *		A few more are let go in some of them: if nearly as much more is done, I/Os take
- *		long for another reason than their number, and more is better.
- *  DIP		Now and then, or when the number has changed much, a window with half of it
- *		shows again how long I/Os take on an idle device.
- *		If fewer than that were in flight, it also shows why.  As many as before are there
- *		still: there were no more.  Many more wait at once: their submitters had waited
- *		below, for a tag of a disk that this one is made of, and it does no more than that.
+ *  OPEN	Nothing is known.  All I/Os are dispatched until a group lags behind others.
+ *  PROBE	A quarter of the I/Os that were in flight may be, then a quarter of that, until
+ *		I/Os take no less time.  This is how long they take on the idle device.
+ *  SETTLED	The depth is known, and updated with each window.
+ *		In some windows a few more I/Os are dispatched.  If nearly as much more is done,
+ *		I/Os take long for another reason than their number, and a larger depth is better.
+ *  DIP	From time to time, or when the depth has changed much, a window with half as many I/Os
+ *		in flight shows again how long I/Os take on the idle device.
+ *		If fewer I/Os than the depth were in flight before, DIP also shows why.  If no more
+ *		than these are outstanding now, there were no more.  If many more wait at once,
+ *		their submitters had waited below, for a tag of a disk of which the device is made,
+ *		and the device does no more than were in flight.
  *
- * The number need not be exact.  If it is too low, only groups that lead others wait for it;
- * if it is too high by less than what waits, as many wait as have to.
+ * The depth need not be exact.  If it is too small, only groups that lead others wait for it.  If
+ * it is too large by less than the number of I/Os that wait, those that lead still wait.
  *
  * Example: 64 I/Os at once of 100 us each, and 128 in flight take 200 us.  With 32, and with 8,
- * they take 100 us.  So 128 / (200 / 100) = 64 are done at once.
+ * they take 100 us.  So the depth is 128 / (200 / 100) = 64.
  *
- * How it is found out is in depth_done.h.  Nothing here reads a clock or takes a lock.
+ * How the depth is found is in depth_done.h.  Nothing here reads a clock or takes a lock.
  */
 
-/* In flight beyond what a device does at once, 1 / 1024. */
+/* I/Os in flight beyond the measured depth, 1 / 1024 of it. */
 #define IOBAND_DEPTH_MARGIN	40
-/* A few more in flight are worth it if that much more is done, 1 / 1024. */
+/* A few more I/Os in flight are worth it if this much more is done, 1 / 1024. */
 #define IOBAND_DEPTH_GAINS	10
-/* Below this a device does one I/O at a time, 1 / 1024. */
+/* A device with a depth below this does one I/O at a time, 1 / 1024. */
 #define IOBAND_SERIAL		1536
-/* A disk that turns is several disks if it does as many at once, 1 / 1024. */
+/* A rotational device with a depth from this on consists of several disks, 1 / 1024. */
 #define IOBAND_SEVERAL		2048
 #define IOBAND_DEPTH_MAX	1048576U
-/* From there on I/Os take longer than on an idle device, 1 / 1024. */
+/* From this ratio on I/Os take longer than on the idle device, 1 / 1024. */
 #define IOBAND_DEPTH_BUSY	1280
 
-/* Numbers that are kept for ioband_depth_undo(). */
+/* The number of depths that are kept for ioband_depth_undo(). */
 #define IOBAND_DEPTH_KEPT	4
 
 enum ioband_phase {
@@ -57,14 +58,14 @@ enum ioband_phase {
 };
 
 /**
- * struct ioband_depth - what is known of how many I/Os a device does at once
- * @depth:	I/Os in flight at most while a group that leads wants to send another one
- * @most:	I/Os in flight at most while one that does not lead wants to
- * @alone:	the same while there is no other
- * @ceiling:	I/Os in flight at most whoever wants to send one: while a window measures
- * @tags:	I/Os that the device takes, IOBAND_DEPTH_MAX if it does not say
- * @at_once:	I/Os that the device does at once, 1 / 1024
- * @idle_ns:	an I/O takes so long on an idle device; 0 while that is not known
+ * struct ioband_depth - what is known of the queue depth of a device
+ * @depth:	the most I/Os in flight when a group that leads others dispatches one
+ * @most:	the most I/Os in flight when a group that leads none dispatches one
+ * @alone:	as @most while only one group is active
+ * @ceiling:	the most I/Os in flight, whichever group dispatches one, while a window measures
+ * @tags:	I/Os that the device accepts, IOBAND_DEPTH_MAX if that is not known
+ * @at_once:	the measured depth, 1 / 1024
+ * @idle_ns:	latency of an I/O on the idle device, ns; 0 while that is not known
  *
  * See ioband_depth_init().
  */
@@ -80,29 +81,29 @@ struct ioband_depth {
 	/* private: */
 	enum ioband_phase	phase;
 	struct ioband_window	window;
-	bool			first;		/* window of PROBE */
-	unsigned int		tries;		/* to have no more in flight than the ceiling */
-	s64			measure_ns;	/* that began */
-	u64			open_inflight;	/* 1 / 1024: of the last window of OPEN ... */
-	u64			open_ratio;	/* ... and how long its I/Os took */
+	bool			first;		/* the next window is the first of PROBE */
+	unsigned int		tries;		/* tries to get below the ceiling */
+	s64			measure_ns;	/* when PROBE or DIP began, ns */
+	u64			open_inflight;	/* in flight before PROBE or DIP, 1 / 1024 ... */
+	u64			open_ratio;	/* ... and the ratio of latencies then, 1 / 1024 */
 	unsigned int		chooses;	/* see ioband_depth_init() */
-	unsigned int		pinned;		/* see ioband_depth_pin(); 0: it is not */
-	bool			few;		/* fewer were in flight before a dip than at_once */
+	unsigned int		pinned;		/* see ioband_depth_pin(); 0: not pinned */
+	bool			few;		/* fewer than at_once were in flight before DIP */
 	bool			crowded;	/* ... and many more waited when it began */
-	u64			at_dip;		/* at_once of the last dip */
-	u64			faster;		/* I/Os take less time since, 1 / 1024 */
-	u64			roomy;		/* evidence, 1 / 1024 of an error */
-	unsigned int		turn;		/* windows since there was room */
-	s64			gains;		/* of a few more in flight, 1 / 1024 */
-	u64			base_inflight;	/* of windows in which no more were, 1 / 1024 ... */
-	u64			base_work;	/* ... and see struct ioband_sample */
+	u64			at_dip;		/* at_once after the last dip */
+	u64			faster;		/* idle latency since then, 1 / 1024 of it */
+	u64			roomy;		/* that at_once is too small, 1 / 1024 error */
+	unsigned int		turn;		/* counts windows, see ioband_depth_tries() */
+	s64			gains;		/* gain of depth with a few more, 1 / 1024 */
+	u64			base_inflight;	/* in flight without a few more, 1 / 1024 ... */
+	u64			base_work;	/* ... and their work, see struct ioband_sample */
 	s64			elastic;	/* work gained over number gained, 1 / 1024 */
 	s64			dip_at_ns;
 	u64			last_ratio;	/* of the last window ... */
 	bool			led;		/* ... and see struct ioband_sample */
-	unsigned int		windows;	/* that have ended */
-	unsigned int		ignore;		/* so many that follow */
-	bool			late;		/* I/Os take long also because CPUs are busy */
+	unsigned int		windows;	/* windows that have ended */
+	unsigned int		ignore;		/* number of next windows to ignore */
+	bool			late;		/* CPUs are busy, so I/Os take long also for that */
 	u64			kept[IOBAND_DEPTH_KEPT];	/* see ioband_depth_keep() */
 };
 
@@ -112,11 +113,11 @@ static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
 }
 
 /**
- * ioband_depth_is_idle - do I/Os take hardly longer than on an idle device?
- * @d:		its depth
+ * ioband_depth_is_idle - tell whether I/Os take hardly longer than on the idle device
+ * @d:		the device's depth
  *
- * Return: by the last window; false if that is not known.  True if the depth is pinned: then it is
- *	   enough that there is room.
+ * Return: true if the last window has shown so; false if that is not known.  True if the depth is
+ *	   pinned: then it is enough that there is room.
  */
 static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {
@@ -134,16 +135,17 @@ static inline bool ioband_depth_tries(const struct ioband_depth *d)
 }
 
 /*
- * Every so many windows a few more are let go, to see whether the device does more by now.
- * Seldom where that makes others wait for long.  One is on its way while it is not in flight.
+ * The depth while a group leads.  In one of 8 windows a few more I/Os are dispatched, to see
+ * whether the device does more by now; in one of 64 if the device is serial, as others wait for
+ * long then.  There are two more, as one may still be on its way to the device.
  */
 static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 {
-	/* more than one and a tenth are two: the tenth would be lost; of many it may be nothing */
+	/* round up small depths, as 1.1 would become 1; of larger ones a tenth may be noise */
 	u64 more = d->at_once < 4 << 10 || d->gains > IOBAND_DEPTH_GAINS ? 922 : 256;
 	u64 ios = d->at_once;
 
-	/* with one for each of several disks some have two and others none */
+	/* with one I/O for each of several disks, some disks would have two and others none */
 	if (d->chooses > 1 && d->at_once >= IOBAND_SEVERAL)
 		ios *= 2;
 	more += ios * IOBAND_DEPTH_MARGIN >> 10;
@@ -153,8 +155,9 @@ static inline unsigned int ioband_depth_leading(const struct ioband_depth *d)
 }
 
 /*
- * A group that leads nobody may have more in flight, as I/Os of another kind may be done more at
- * once, but not what others would wait for behind it when they come.  Less if it is alone.
+ * A group that leads none may have more in flight, since the device may do more at once of its kind
+ * of I/O; but not so much that others wait for long behind it when they come.  A group that is
+ * alone may have less than that.
  */
 static inline void ioband_depth_set(struct ioband_depth *d)
 {
@@ -179,11 +182,11 @@ static inline void ioband_depth_set(struct ioband_depth *d)
 }
 
 /**
- * ioband_depth_init - nothing is known of a device
- * @d:		its depth
- * @tags:	I/Os that the device takes, 1 to IOBAND_DEPTH_MAX
- * @chooses:	I/Os that it chooses the next one among, as a disk that turns does: its rate grows
- *		up to there
+ * ioband_depth_init - set up the depth of a device, of which nothing is known
+ * @d:		the depth
+ * @tags:	I/Os that the device accepts, 1 to IOBAND_DEPTH_MAX
+ * @chooses:	number of I/Os among which it chooses the next one, as rotational disks do: its rate
+ *		grows up to that number; 1 for other devices
  */
 static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
 				     unsigned int chooses)
@@ -195,10 +198,10 @@ static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
 }
 
 /**
- * ioband_depth_retag - a device takes more or fewer I/Os than before
- * @d:		its depth
+ * ioband_depth_retag - change the number of I/Os that a device accepts
+ * @d:		the device's depth
  * @tags:	see ioband_depth_init()
- * @chooses:	the same
+ * @chooses:	see ioband_depth_init()
  */
 static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
 				      unsigned int chooses)
@@ -215,9 +218,9 @@ static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
 }
 
 /**
- * ioband_depth_pin - it is given how many I/Os a device does at once
- * @d:		its depth
- * @nr:		I/Os in flight at most, whoever wants to send one; 0: find out
+ * ioband_depth_pin - set the depth of a device, instead of measuring it
+ * @d:		the depth
+ * @nr:		the most I/Os in flight, whichever group dispatches one; 0: measure
  */
 static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 {
@@ -230,8 +233,10 @@ static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 }
 
 /**
- * ioband_depth_keep - half of the time has passed after which a group is found to hang
+ * ioband_depth_keep - keep the depth, for ioband_depth_undo()
  * @d:		the device's depth
+ *
+ * Called each time that half of the time has passed after which a group is found to hang.
  */
 static inline void ioband_depth_keep(struct ioband_depth *d)
 {
@@ -241,12 +246,12 @@ static inline void ioband_depth_keep(struct ioband_depth *d)
 }
 
 /**
- * ioband_depth_undo - what a group has in flight was found to hang
+ * ioband_depth_undo - forget what I/Os that hang have taught
  * @d:		the device's depth
  *
- * Until now it counted as in flight.  More and more were, and those of others took no longer: it
- * seemed that the device does as many at once.  The number is again what it was before, but not
- * greater than now.
+ * Until now these I/Os counted as in flight.  Their number grew while the I/Os of other groups took
+ * no longer, so the device seemed to do more and more at once.  The depth becomes what it was
+ * before that, but no greater than it is.
  */
 static inline void ioband_depth_undo(struct ioband_depth *d)
 {
@@ -262,15 +267,15 @@ static inline void ioband_depth_undo(struct ioband_depth *d)
 }
 
 /**
- * ioband_ahead - how many I/Os should be on their way to the device beside those that it does?
- * @lag:	from the completion of one to the submission of that which it made
- *		room for, ns
- * @latency:	from there to its completion, ns
+ * ioband_ahead - find how many I/Os should be on their way beside those that the device does
+ * @lag:	time from the completion of an I/O to the submission of the one that it made room
+ *		for, ns
+ * @latency:	time from there to its completion, ns
  * @depth:	I/Os in flight
  *
- * As many as complete meanwhile.
+ * As many I/Os as complete during @lag should be on their way.
  *
- * Return: at most three times @depth.
+ * Return: the number, at most three times @depth.
  */
 static inline unsigned int ioband_ahead(u64 lag, u64 latency, unsigned int depth)
 {

@@ -8,16 +8,17 @@
 
 #include "depth.h"
 
-/*
- * What completions tell of how many I/Os a device does at once: from phase to phase, see depth.h.
- */
+/* What completions tell of the queue depth of a device: from phase to phase, see depth.h. */
 
-/* Of errors: more would take no longer, and that is no chance. */
+/* Evidence of room by more than this many standard errors is no chance. */
 #define IOBAND_DEPTH_ROOMY	6
-/* Between two dips: so long, and so many I/Os for each that is done at once. */
+/* Between two dips: at least this time, and this many I/Os for each that is done at once. */
 #define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
 #define IOBAND_DIP_IOS		3000
-/* So many more in flight can be compared, and are worth it if so much more is done: 1 / 1024. */
+/*
+ * This many more I/Os in flight can be compared, and are worth it if this part of it is gained in
+ * work: 1 / 1024.
+ */
 #define IOBAND_DEPTH_MORE	32
 #define IOBAND_DEPTH_ELASTIC	614
 
@@ -42,7 +43,10 @@ static inline void ioband_depth_measure(struct ioband_depth *d, enum ioband_phas
 	d->ceiling = ioband_depth_round(ceiling);
 }
 
-/* Do I/Os take less time than it was thought that they do on an idle device?  Look further down. */
+/*
+ * Do I/Os take less time than they were thought to take on the idle device?  Then measure with even
+ * fewer in flight.
+ */
 static inline bool ioband_depth_further(struct ioband_depth *d, const struct ioband_sample *s,
 					s64 now)
 {
@@ -68,7 +72,7 @@ static inline void ioband_depth_opened(struct ioband_depth *d, const struct ioba
 	ioband_window_idle(&d->window, s->ratio);
 	d->open_inflight = s->inflight;
 	d->open_ratio = 1024;
-	/* once more in any case: those that take the longest may all still be in flight */
+	/* two windows at least: during the first the longest I/Os may all still be in flight */
 	d->first = true;
 	if (s->led ? s->inflight >= 1536 : s->inflight >= 8 << 10)
 		ioband_depth_measure(d, IOBAND_PROBE, s->inflight / 4, now);
@@ -78,20 +82,20 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 				       s64 now)
 {
 	if (!s->held && !s->led) {
-		/* between two bursts nobody wants more: that shows nothing, unless it lasts */
+		/* between two bursts no bio is held: that tells nothing, unless it lasts */
 		if (now - d->measure_ns < NSEC_PER_SEC)
 			return;
 		d->phase = IOBAND_OPEN;
 		d->ceiling = IOBAND_DEPTH_MAX;
 	} else if (!ioband_depth_further(d, s, now)) {
-		/* if fewer were no faster it may do more than there were */
+		/* if I/Os were no faster with fewer in flight, twice as many may be done at once */
 		ioband_depth_settle(d, ioband_depth_little(d) << (d->open_ratio < 1075), now);
 	}
 }
 
 /*
- * The less sure a window is, the less it counts: 1 / 1024.  But where it is off by many errors that
- * is no chance, and it counts for something in any case.
+ * The weight of a window, 1 / 1024: the larger its error, the less it counts.  A depth that is off
+ * by many errors is no chance, so that such a window counts for something in any case.
  */
 static inline u64 ioband_depth_gain(const struct ioband_sample *s, u64 off)
 {
@@ -101,9 +105,10 @@ static inline u64 ioband_depth_gain(const struct ioband_sample *s, u64 off)
 }
 
 /*
- * How much more is done while a few more are in flight, as a part of how many more they are?
- * I/Os may take long for another reason than their number: what a cache of writes has put off, or
- * garbage.  A disk that turns does more with each, and others wait longer for that.
+ * Compare the work of windows with a few more I/Os in flight with that of others: the gain in work,
+ * as a part of the gain in I/Os in flight.  I/Os may take long for another reason than their
+ * number, such as a write cache that is written back, or garbage collection.  A rotational disk
+ * does more with each I/O in flight, and others wait longer for that, so it is not compared.
  */
 static inline void ioband_depth_compare(struct ioband_depth *d, const struct ioband_sample *s)
 {
@@ -136,12 +141,12 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		gain = div64_s64((s64)(seen - d->at_once) << 10, d->at_once);
 		d->gains += (gain - d->gains) / 8;
 	}
-	/* more than it does at once, and it takes no longer?  Half an error is for chance. */
+	/* more in flight than the depth, and I/Os take no longer?  half an error is for chance */
 	if (longer)
 		d->roomy = 0;
 	else if (s->inflight > d->at_once + d->at_once / 256)
 		d->roomy = max((s64)d->roomy + div_s64(room * 1024, s->err) - 512, 0LL);
-	/* bursts waited, and did not take longer than what was done between them */
+	/* I/Os of a burst were held, and took no longer than those between bursts */
 	if (!longer && s->held && d->at_once >= IOBAND_SERIAL &&
 	    5 * s->inflight < 4ULL * d->depth << 10)
 		d->at_once += d->at_once / 8;
@@ -149,14 +154,14 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 		d->at_once = max(d->at_once, s->inflight);
 		d->at_once += d->at_once / 4;
 		d->roomy = 0;
-		d->turn = UINT_MAX;	/* the next one tries */
+		d->turn = UINT_MAX;	/* the next window tries a few more */
 	} else if (d->elastic > IOBAND_DEPTH_ELASTIC) {
 		if (ioband_depth_tries(d)) {
 			d->at_once = max(d->at_once, s->inflight);
 			d->elastic -= d->elastic / 4;
 		}
 	} else if (seen > d->at_once || (longer && !d->late)) {
-		/* with fewer in flight than that, all that is known is that it does as many */
+		/* if I/Os took no longer, the device does at least as many as were in flight */
 		off = div64_u64((u64)abs((s64)(seen - d->at_once)) << 10, d->at_once);
 		d->at_once += ((s64)(seen - d->at_once) * (s64)ioband_depth_gain(s, off)) >> 10;
 	}
@@ -165,13 +170,13 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioband_sample *s,
 				       s64 now)
 {
-	/* if I/Os take long although there are few, it does not do as many as was thought */
+	/* if I/Os take long although few are in flight, the depth is smaller than was thought */
 	bool full = s->held || s->led || s->inflight > d->at_once ||
 		    s->ratio > IOBAND_DEPTH_BUSY + 2 * s->err;
 	u64 period_ns, ios;
 
 	if (s->ratio + 2 * s->err < 1024) {
-		/* by about the fourth root */
+		/* by about the fourth root of the ratio */
 		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
 		d->faster = d->faster * (3 * 1024 + s->ratio) >> 12;
 	}
@@ -182,7 +187,7 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	} else if (s->inflight < IOBAND_SEVERAL) {
 		return;
 	}
-	/* of fewer it shows as well, and if it is not known there may always be fewer */
+	/* fewer in flight are enough for a dip, and there may never be more if at_once is wrong */
 	ios = full ? d->at_once : s->inflight;
 	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, ios, 18);
 	if ((full && (10 * d->at_once < 7 * d->at_dip || d->faster < 922)) ||
@@ -191,7 +196,7 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 		d->open_ratio = 1024;
 		d->few = !full;
 		d->crowded = false;
-		/* on several disks half of them still meet each other */
+		/* half of the I/Os of several disks would still meet others on the same disk */
 		ioband_depth_measure(d, IOBAND_DIP, ios >> (d->chooses > 1 ? 3 : 1), now);
 	}
 }
@@ -215,12 +220,12 @@ static inline void ioband_depth_dipped(struct ioband_depth *d, const struct ioba
 }
 
 /*
- * What cannot wait does not, and may be more than the ceiling.  Others do not wait for it to become
- * less for ever.
+ * Give up a measurement if the number of I/Os in flight stays above the ceiling for long, as I/Os
+ * that must not wait may keep it there: other I/Os wait meanwhile.
  */
 static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
 {
-	/* at least that many I/Os are to complete before it can be less */
+	/* I/Os in flight have to complete before fewer can be in flight */
 	if (d->ceiling == IOBAND_DEPTH_MAX || ++d->tries <= 2 * (d->open_inflight >> 10) + 64 ||
 	    now - d->measure_ns < NSEC_PER_SEC)
 		return false;
@@ -234,8 +239,9 @@ static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
 }
 
 /*
- * A dip begins, half of those in flight have completed.  Meanwhile as many may have come as would
- * have without it, and that is as many again at most.
+ * The window of a dip begins: half of the I/Os that were in flight have completed.  By now as many
+ * I/Os may have come as would have without the dip, that is as many again at most.  If more are
+ * outstanding, their submitters had waited below.
  */
 static inline void ioband_depth_dips(struct ioband_depth *d, const struct ioband_io *io)
 {
@@ -243,7 +249,7 @@ static inline void ioband_depth_dips(struct ioband_depth *d, const struct ioband
 }
 
 /**
- * ioband_depth_done - an I/O has completed
+ * ioband_depth_done - account for an I/O that has completed
  * @d:		the device's depth
  * @io:		the I/O
  * @now:	ns

@@ -92,7 +92,7 @@ struct ioband_rate {
 };
 
 /**
- * ioband_cost - the time that units take at a rate
+ * ioband_cost - find the time that units take at a rate
  * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
  * @units:	bytes or I/Os, at most 2^33: those of a bio and a batch
  * @rem:	fraction of a nanosecond carried from one call to the next, as
@@ -142,7 +142,7 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 }
 
 /**
- * ioband_rate_parts - the number of batches that fit into the reserve of a limit
+ * ioband_rate_parts - find the number of batches that fit into the reserve of a limit
  * @per_sec:	units a second, 0 or U64_MAX for no limit
  * @min_batch:	the smallest batch in units
  *
@@ -158,7 +158,7 @@ static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
 }
 
 /**
- * ioband_discard_bytes - the bytes that a discard is charged for
+ * ioband_discard_bytes - find the bytes that a discard is charged for
  * @bytes:	length of the discard
  *
  * A small discard keeps a disk about as busy as a write of its size.  A large discard does
@@ -173,7 +173,7 @@ static inline u32 ioband_discard_bytes(u32 bytes)
 }
 
 /**
- * ioband_when - the time when an I/O may be dispatched
+ * ioband_when - find the time when an I/O may be dispatched
  * @tat:	the limit's theoretical arrival time, ns
  * @arrival:	time when the I/O arrived, ns
  * @cost:	cost of the I/O, ns
@@ -187,7 +187,7 @@ static inline s64 ioband_when(s64 tat, s64 arrival, s64 cost, s64 burst)
 }
 
 /**
- * ioband_charge - the TAT after an I/O has been dispatched
+ * ioband_charge - find the TAT after an I/O has been dispatched
  * @tat:	the TAT before, ns
  * @now:	time of the dispatch, ns
  * @cost:	cost of the I/O, ns
@@ -205,7 +205,7 @@ static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 }
 
 /**
- * ioband_debt - the time until the debt of a limit is repaid
+ * ioband_debt - find the time until the debt of a limit is repaid
  * @tat:	the limit's theoretical arrival time, ns
  * @now:	ns
  * @burst:	the limit's burst, ns
@@ -218,7 +218,7 @@ static inline s64 ioband_debt(s64 tat, s64 now, s64 burst)
 }
 
 /**
- * ioband_charge_early - the TAT after an I/O has been dispatched before ioband_when()
+ * ioband_charge_early - find the TAT after an I/O has been dispatched before ioband_when()
  * @tat:	the TAT before, ns
  * @now:	time of the dispatch, ns
  * @cost:	cost of the I/O, ns
@@ -236,7 +236,7 @@ static inline s64 ioband_charge_early(s64 tat, s64 now, s64 cost)
 }
 
 /**
- * ioband_may_owe - may an I/O be dispatched before ioband_when(), as a debt?
+ * ioband_may_owe - tell whether an I/O may be dispatched before ioband_when(), as a debt
  * @tat:	the limit's theoretical arrival time, ns
  * @now:	ns
  * @cost:	cost of the I/O, ns
@@ -284,7 +284,7 @@ static inline s64 ioband_lent(s64 lent, s64 now, s64 cost)
 }
 
 /**
- * ioband_may_lend - may a limit lend an I/O to a task to which it does not apply?
+ * ioband_may_lend - tell whether a limit may lend an I/O to a task to which it does not apply
  * @lent:	see ioband_lent()
  * @now:	ns
  * @cost:	cost of the I/O, ns
@@ -314,7 +314,7 @@ static inline s64 ioband_scale(s64 ns, u64 from, u64 to)
 }
 
 /**
- * ioband_carry_over - the TAT under a new rate, keeping what was earned
+ * ioband_carry_over - find the TAT under a new rate that keeps what was earned
  * @tat:	the TAT under the old rate, ns; or the arrival of the I/O that waits, if that
  *		is later
  * @now:	the time of the change, ns

@@ -12,27 +12,27 @@
 #include "cost.h"
 
 /*
- * Share arithmetic: start-time fair queueing of device time, among the children of each group.
+ * Arithmetic of shares: start-time fair queueing of device time, among the children of each group.
  *
- * Each has a start tag, the virtual time at which its next I/O begins.  An I/O that takes c ns
- * of the device moves it by c * IOBAND_WEIGHT_UNIT / weight.  The least tag goes first.  The
- * virtual time of those below a group is the greatest start tag that went; one that comes
- * back starts there, so nobody saves up while away.  What one leaves goes to its siblings.
+ * Each child has a start tag, the virtual time at which its next I/O begins.  An I/O that takes c
+ * ns of the device advances the tag by c * IOBAND_WEIGHT_UNIT / weight.  The child with the least
+ * tag is first.  The virtual time of a group is the greatest start tag of its children's I/Os that
+ * have been dispatched.  A child that becomes active starts there, so it earns nothing while it is
+ * not active.  What one child does not use goes to its siblings.
  *
- * What an I/O costs is learned, see cost.h; it is the same for all groups, so equal I/Os are
- * shared exactly by number.
+ * The time that an I/O takes is learned, see cost.h.  It is the same for all groups, so for equal
+ * I/Os the numbers of I/Os are in proportion to the weights.
  *
- * Tags wrap: compare them by ioband_tag_before().  Nothing here reads a clock or
- * takes a lock.
+ * Tags wrap: compare them by ioband_tag_before().  Nothing here reads a clock or takes a lock.
  */
 
-/* An inverse share is a multiple of 2^-16: 1 << 16 is all of the device. */
+/* An inverse share is a multiple of 2^-16: 1 << 16 is the whole device. */
 #define IOBAND_INV_SHIFT	16
 #define IOBAND_INV_MAX		BIT_ULL(34)
-/* The weight that costs are charged as they are by. */
+/* The weight at which a tag advances by the cost of the I/O. */
 #define IOBAND_WEIGHT_UNIT	10000
 
-/* device time that somebody used, ns << 8, in this second and the one before */
+/* device time that a group or all groups have used, ns << 8, in this second and the one before */
 struct ioband_used {
 	unsigned int	second;
 	u64		now;
@@ -50,10 +50,10 @@ static inline u64 ioband_tag_max(u64 a, u64 b)
 }
 
 /**
- * ioband_inverse - one level of a group's inverse share
- * @inv:	of those below, or 1 << IOBAND_INV_SHIFT
- * @sum:	weights of all active on this level, our own included
- * @weight:	our own, at least 1
+ * ioband_inverse - find a group's inverse share, one level up
+ * @inv:	inverse share on the level below, or 1 << IOBAND_INV_SHIFT
+ * @sum:	sum of the weights of all active nodes on this level, including @weight
+ * @weight:	weight of the node, at least 1
  *
  * Return: @inv * @sum / @weight, at most IOBAND_INV_MAX.
  */
@@ -65,30 +65,30 @@ static inline u64 ioband_inverse(u64 inv, u64 sum, u32 weight)
 }
 
 /**
- * ioband_charge_tag - how far an I/O moves a start tag
- * @cost:	ns of the device, << 8
- * @inv:	of a weight: IOBAND_WEIGHT_UNIT / weight, << IOBAND_INV_SHIFT
+ * ioband_charge_tag - find how far an I/O advances a start tag
+ * @cost:	device time of the I/O, ns << 8
+ * @inv:	IOBAND_WEIGHT_UNIT / weight, << IOBAND_INV_SHIFT
  *
  * Return: virtual ns, << 8.
  */
 static inline u64 ioband_charge_tag(u64 cost, u64 inv)
 {
-	/* at least 1, so that a group that goes on for nothing goes round */
+	/* at least 1, so that a group whose I/Os cost nothing does not stay first for ever */
 	return max(mul_u64_u64_shr(min(cost, IOBAND_COST_MAX << 8), inv,
 				   IOBAND_INV_SHIFT), 1ULL);
 }
 
-/* About: it takes no division. */
+/* About a second, 2^30 ns: this takes no division. */
 static inline unsigned int ioband_second(s64 now)
 {
 	return now >> 30;
 }
 
 /**
- * ioband_use - somebody uses the device
- * @u:		who
- * @second:	of which
- * @cost:	ns << 8, may be 0
+ * ioband_use - account for device time that is used
+ * @u:		the account
+ * @second:	see ioband_second()
+ * @cost:	the device time, ns << 8, may be 0
  */
 static inline void ioband_use(struct ioband_used *u, unsigned int second, u64 cost)
 {

@@ -11,41 +11,46 @@
 #include <linux/types.h>
 
 /*
- * How long I/Os take, beside how long they take on an idle device: the mean over a window of
- * completions, and how sure that is.  For depth.h.
+ * The latency of I/Os in relation to their latency on an idle device (the ratio): its mean over a
+ * window of completions, and the standard error of the mean.  Used by depth.h.
  *
- * A window counts only I/Os that were given to the device since it began.  It is as long as
- * it takes to know the mean, and does not end sooner because what it has seen is smooth: rare
- * long I/Os count.
+ * A window counts only I/Os that the device got since it began.  It lasts until the mean is known
+ * well.  That it has seen equal latencies does not end it sooner: rare I/Os that take long count.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
-/* It ends with this certainty, 1 / 1024, or after so many completions, or so long. */
+/*
+ * A window ends when the standard error of the mean is ERR, 1 / 1024 of it, but not before MIN
+ * completions; or after MAX completions, or NS.  The error counts as ERR_MIN at least.
+ */
 #define IOBAND_WINDOW_ERR	31
 #define IOBAND_WINDOW_ERR_MIN	5
 #define IOBAND_WINDOW_MIN	32
 #define IOBAND_WINDOW_FEW	16
 #define IOBAND_WINDOW_MAX	4096
 #define IOBAND_WINDOW_NS	(250 * NSEC_PER_MSEC)
-/* A window that has seen FEW I/Os in so long need not see MIN. */
+/* A window that has lasted for SLOW may end with FEW completions, ... */
 #define IOBAND_WINDOW_SLOW_NS	(100 * NSEC_PER_MSEC)
-/* ... and one that has lasted for so long need not see more than CLASS. */
+/* ... and a window that has lasted for SLOWER with CLASS completions. */
 #define IOBAND_WINDOW_SLOWER_NS	NSEC_PER_SEC
-/* I/Os that a class needs in a window to be known. */
+/* The number of I/Os of a class in a window from which their mean latency is known. */
 #define IOBAND_WINDOW_CLASS	8
-/* Lengths from 512 B to 4 MiB and more, by powers of 2, and none; for each direction. */
+/*
+ * Classes of lengths, by powers of 2 from 512 B to 4 MiB and more, and one for no length; for each
+ * direction.
+ */
 #define IOBAND_WINDOW_SIZES	15
-/* No I/O counts as longer than so many times what it takes on an idle device. */
+/* The latency of an I/O counts as this many times that on an idle device at most. */
 #define IOBAND_WINDOW_RATIO_MAX	((u64)1024 << 10)
 
 /**
  * struct ioband_io - an I/O that has completed
- * @class:	by direction and length, see ioband_window_class()
+ * @class:	class of direction and length, see ioband_window_class()
  * @inflight:	I/Os in flight, this one included; I/Os that hang do not count
  * @outstanding: these, and I/Os that wait for their share
- * @given_ns:	when the device got it
- * @cost:	what it costs the device, ns << 8; 0: that is not known
+ * @given_ns:	when the device got it, ns
+ * @cost:	device time that it takes, ns << 8; 0: not known
  */
 struct ioband_io {
 	unsigned int	class;
@@ -57,17 +62,17 @@ struct ioband_io {
 
 /* What a window has shown. */
 struct ioband_sample {
-	u64		ratio;		/* of latencies and those on an idle device, 1 / 1024 */
+	u64		ratio;		/* of latencies to those on an idle device, 1 / 1024 */
 	u32		err;		/* its standard error, 1 / 1024 of it */
-	u64		inflight;	/* mean over time, 1 / 1024 */
-	u64		per;		/* ns per I/O, << 8 */
-	s64		idle_ns;	/* what I/Os like these take on an idle device, mean */
-	u64		work;		/* costs of I/Os per time, 1 / 1024 */
-	bool		held;		/* some waited because enough was in flight */
-	bool		led;		/* some went although they led others */
+	u64		inflight;	/* I/Os in flight, mean over time, 1 / 1024 */
+	u64		per;		/* time between completions, ns << 8 */
+	s64		idle_ns;	/* mean latency of such I/Os on an idle device */
+	u64		work;		/* costs of I/Os over the time, 1 / 1024 */
+	bool		held;		/* some I/Os waited because enough were in flight */
+	bool		led;		/* some were dispatched of groups that led others */
 };
 
-/* How long I/Os of a class take on an idle device; and in this window. */
+/* The latency of I/Os of a class: on an idle device; and in this window, sum and number. */
 struct ioband_window_class {
 	u64		idle_ns;
 	u64		sum_ns;
@@ -76,18 +81,18 @@ struct ioband_window_class {
 
 struct ioband_window {
 	struct ioband_window_class class[2 * IOBAND_WINDOW_SIZES];
-	u64		spread;		/* usual variance of the ratio over its square, 1 / 1024 */
+	u64		spread;		/* usual ioband_window_spread() */
 
-	/* I/Os in flight times ns, ever */
+	/* I/Os in flight times ns, summed up since the beginning */
 	u64		inflight_ns;
 	s64		inflight_at_ns;
 
 	/* this window */
 	bool		begun;
-	s64		from_ns;	/* it counts what was given since */
+	s64		from_ns;	/* it counts I/Os that the device got since */
 	s64		begin_ns;	/* 0 until the first of these has completed */
 	u64		begin_inflight_ns;
-	unsigned int	done;		/* I/Os since then, those given before as well ... */
+	unsigned int	done;		/* I/Os completed since then, uncounted ones as well ... */
 	u64		work;		/* ... and what they cost, ns << 8 */
 	unsigned int	nr;
 	unsigned int	held;
@@ -99,11 +104,11 @@ struct ioband_window {
 };
 
 /**
- * ioband_window_class - the class of an I/O
+ * ioband_window_class - find the class of an I/O
  * @write:	its direction
- * @bytes:	its length
+ * @bytes:	its length, 0 if it has none
  *
- * Return: less than 2 * IOBAND_WINDOW_SIZES.
+ * Return: the class, less than 2 * IOBAND_WINDOW_SIZES.
  */
 static inline unsigned int ioband_window_class(bool write, u32 bytes)
 {
@@ -123,12 +128,12 @@ static inline void ioband_window_start(struct ioband_window *w)
 }
 
 /**
- * ioband_window_time - time passes
+ * ioband_window_time - account for time that has passed
  * @w:		the window
- * @inflight:	so many I/Os were in flight since the last call
+ * @inflight:	I/Os in flight since the last call
  * @now:	ns
  *
- * It is the mean over time that Little's law is of: where I/Os complete in bursts, the mean over
+ * Little's law holds for the mean over time: where I/Os complete in bursts, the mean over
  * completions is less.
  */
 static inline void ioband_window_time(struct ioband_window *w, unsigned int inflight, s64 now)
@@ -138,9 +143,9 @@ static inline void ioband_window_time(struct ioband_window *w, unsigned int infl
 }
 
 /**
- * ioband_window_scale - I/Os take longer on an idle device than was thought, or shorter
+ * ioband_window_scale - correct what is known of latencies on an idle device
  * @w:		the window
- * @by:		1 / 1024
+ * @by:		factor, 1 / 1024
  */
 static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 {
@@ -153,9 +158,9 @@ static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 }
 
 /**
- * ioband_window_idle - what this window has seen is an idle device
+ * ioband_window_idle - take the latencies of this window for those on an idle device
  * @w:		the window
- * @ratio:	what it has shown, 1 / 1024
+ * @ratio:	ratio that the window has shown, 1 / 1024
  */
 static inline void ioband_window_idle(struct ioband_window *w, u64 ratio)
 {
@@ -168,7 +173,7 @@ static inline void ioband_window_idle(struct ioband_window *w, u64 ratio)
 	}
 }
 
-/* Of the ratio: its variance over its mean's square, 1 / 1024. */
+/* The variance of the ratios over their mean's square, 1 / 1024. */
 static inline u64 ioband_window_spread(const struct ioband_window *w)
 {
 	u64 mean = div_u64(w->sum_ratio, w->nr);
@@ -184,7 +189,7 @@ static inline bool ioband_window_ends(struct ioband_window *w, u64 inflight, s64
 	u64 spread = ioband_window_spread(w), enough;
 	s64 elapsed = now - w->begin_ns;
 
-	/* not within a burst of completions */
+	/* a window does not end within a burst of completions */
 	if (elapsed < div_u64(w->sum_ns, w->nr))
 		return false;
 	if (w->nr < max((u64)IOBAND_WINDOW_MIN, inflight >> 8) &&
@@ -202,7 +207,7 @@ static inline bool ioband_window_ends(struct ioband_window *w, u64 inflight, s64
 	return true;
 }
 
-/* Returns false until the first I/O that counts has completed. */
+/* Does a completed I/O count?  This begins the window; the first I/O that would count does not. */
 static inline bool ioband_window_counts(struct ioband_window *w, const struct ioband_io *io,
 					unsigned int ceiling, s64 now)
 {
@@ -227,14 +232,14 @@ static inline bool ioband_window_counts(struct ioband_window *w, const struct io
 }
 
 /**
- * ioband_window_done - an I/O has completed
+ * ioband_window_done - account for an I/O that has completed
  * @w:		the window
  * @io:		the I/O
- * @ceiling:	I/Os in flight at most, once the window has begun
- * @now:	ns; ioband_window_time() has been told
- * @s:		what the window has shown
+ * @ceiling:	the most I/Os in flight with which the window begins
+ * @now:	ns; ioband_window_time() has been called for this time
+ * @s:		what the window has shown, if it has ended
  *
- * Return: true if it has ended.
+ * Return: true if the window has ended.
  */
 static inline bool ioband_window_done(struct ioband_window *w, const struct ioband_io *io,
 				      unsigned int ceiling, s64 now, struct ioband_sample *s)
@@ -255,7 +260,7 @@ static inline bool ioband_window_done(struct ioband_window *w, const struct ioba
 	w->sum_idle_ns += class->idle_ns;
 	w->sum_ratio += ratio;
 	w->sum_ratio_sq += ratio * ratio;
-	/* to look at the rest takes divisions */
+	/* the rest takes divisions, so look only now and then */
 	if (w->nr % IOBAND_WINDOW_CLASS)
 		return false;
 	elapsed = max(now - w->begin_ns, 1LL);

@@ -10,38 +10,38 @@
 /*
  * Does the share gate cost more than it is worth?
  *
- * An I/O that had to wait is submitted by a worker.  Where CPUs are what is short, as on a virtual
- * machine with more CPUs than its host has for them, the worker waits for a CPU while the
- * device is idle, and a gate that is open would let far more be done.  Nothing that is seen
- * while the gate is closed tells how much more.  So it is tried: the gate is open for a moment,
- * and what is done then is compared with what was done before.  If that is half as much again,
- * twice in a row, the gate stays open for a second, and for longer each time that this turns out
- * again.  If it is not, a trial comes after a longer and longer while.
+ * An I/O that had to wait is submitted by a worker.  Where CPUs are short, as on a virtual machine
+ * with more CPUs than its host has for them, the worker waits for a CPU while the device is idle,
+ * and far more would be done if the gate were open.  How much more cannot be seen while it is
+ * closed.  So in a trial the gate is opened for a moment, and the work that is done then is
+ * compared with that before.  If half as much again is done, in two trials in a row, the gate stays
+ * open for a second, and for longer each time that later trials show the same.  Otherwise the time
+ * until the next trial becomes longer and longer.
  *
- * What is done is counted in device time, as I/Os differ.  While the gate is closed, times in which
- * nothing was to be done do not count.  Nothing here reads a clock or takes a lock.
+ * Work is counted in device time, since I/Os differ.  While the gate is closed, times without I/O
+ * do not count.  Nothing here reads a clock or takes a lock.
  */
 
-/* Before a trial the gate is closed for so long; after one that showed that it costs, for less. */
+/* The time for which the gate is closed before a trial; and after a trial that gained. */
 #define IOBAND_WORTH_CLOSED_NS	(250 * NSEC_PER_MSEC)
 #define IOBAND_WORTH_AGAIN_NS	(50 * NSEC_PER_MSEC)
-/* A trial takes so long, and longer if fewer I/Os than these are done, ... */
+/* A trial takes this time, and longer if fewer I/Os than this are done, ... */
 #define IOBAND_WORTH_TRIAL_NS	(25 * NSEC_PER_MSEC)
 #define IOBAND_WORTH_IOS	256
-/* ... but no longer than this, and shows nothing then. */
+/* ... but no longer than this time, and shows nothing then. */
 #define IOBAND_WORTH_LONG_NS	(100 * NSEC_PER_MSEC)
-/* If nothing was in flight for longer than this, nothing was to be done. */
+/* If nothing was in flight for longer than this, there was nothing to do. */
 #define IOBAND_WORTH_IDLE_NS	(5 * NSEC_PER_MSEC)
-/* So many trials that agree. */
+/* The number of trials in a row that have to agree. */
 #define IOBAND_WORTH_TRIALS	2
-/* What follows: the gate stays open, or is not tried, for so long; twice as long each time. */
+/* After that the gate stays open, or there is no trial, for this time; twice as long each time. */
 #define IOBAND_WORTH_NS		NSEC_PER_SEC
 #define IOBAND_WORTH_MAX_NS	(8LL * NSEC_PER_SEC)
 
 /**
- * struct ioband_worth - what is known of what the gate costs
+ * struct ioband_worth - what is known of the cost of the gate
  * @open:	the gate is open for a trial, or because it costs too much
- * @nr_costs:	how often it was found to cost too much
+ * @nr_costs:	how often the gate was found to cost too much
  */
 struct ioband_worth {
 	bool			open;
@@ -49,15 +49,15 @@ struct ioband_worth {
 
 	/* private: */
 	bool			trial;
-	s64			from_ns;	/* what follows is since then; 0: nothing yet */
+	s64			from_ns;	/* the next three count since then; 0: not yet */
 	u64			done;		/* device time of I/Os, ns << 8 */
 	unsigned int		nr;		/* I/Os */
-	s64			idle_ns;	/* nothing was to be done */
-	u64			rate;		/* see ioband_worth_rate(): while it was closed */
-	unsigned int		worse;		/* trials in a row that were far better */
-	s64			until_ns;	/* no trial before, or it stays open until then */
-	s64			stay_ns;	/* open: for so long the next time */
-	s64			pause_ns;	/* the same for not trying */
+	s64			idle_ns;	/* time with nothing to do */
+	u64			rate;		/* while closed, see ioband_worth_rate() */
+	unsigned int		worse;		/* trials in a row in which more was done */
+	s64			until_ns;	/* until then: no trial, or the gate stays open */
+	s64			stay_ns;	/* how long the gate stays open the next time */
+	s64			pause_ns;	/* how long there is no trial the next time */
 };
 
 static inline void ioband_worth_start(struct ioband_worth *w, s64 now)
@@ -69,8 +69,8 @@ static inline void ioband_worth_start(struct ioband_worth *w, s64 now)
 }
 
 /**
- * ioband_worth_init - nothing is known
- * @w:		what is to be known
+ * ioband_worth_init - set up an account of which nothing is known
+ * @w:		the account
  */
 static inline void ioband_worth_init(struct ioband_worth *w)
 {
@@ -80,8 +80,8 @@ static inline void ioband_worth_init(struct ioband_worth *w)
 }
 
 /**
- * ioband_worth_again - I/Os were done that are not counted
- * @w:		what is known
+ * ioband_worth_again - begin to count anew, as I/Os were done that were not counted
+ * @w:		the account
  */
 static inline void ioband_worth_again(struct ioband_worth *w)
 {
@@ -89,10 +89,10 @@ static inline void ioband_worth_again(struct ioband_worth *w)
 }
 
 /**
- * ioband_worth_done - I/Os were done
- * @w:		what is known
- * @nr:		how many
- * @cost:	device time of them, ns << 8
+ * ioband_worth_done - account for I/Os that were done
+ * @w:		the account
+ * @nr:		the number of I/Os
+ * @cost:	device time of all of them, ns << 8
  */
 static inline void ioband_worth_done(struct ioband_worth *w, unsigned int nr, u64 cost)
 {
@@ -101,9 +101,9 @@ static inline void ioband_worth_done(struct ioband_worth *w, unsigned int nr, u6
 }
 
 /**
- * ioband_worth_idle - nothing was in flight
- * @w:		what is known
- * @ns:		for so long
+ * ioband_worth_idle - account for a time in which nothing was in flight
+ * @w:		the account
+ * @ns:		the time, ns
  */
 static inline void ioband_worth_idle(struct ioband_worth *w, s64 ns)
 {
@@ -111,19 +111,19 @@ static inline void ioband_worth_idle(struct ioband_worth *w, s64 ns)
 		w->idle_ns += ns;
 }
 
-/* What was done in a time; only compared.  The time may be almost none. */
+/* The work done per time, in a unit for comparisons only.  The time may be almost 0. */
 static inline u64 ioband_worth_rate(const struct ioband_worth *w, s64 ns)
 {
 	return div64_u64(min(w->done, U64_MAX >> 10) << 10, (max(ns, 0LL) >> 10) + 1);
 }
 
 /**
- * ioband_worth_closed - the gate is closed: is it time for a trial?
- * @w:		what is known
- * @late:	do I/Os take long to be submitted? If not, the gate costs nothing
+ * ioband_worth_closed - begin a trial if it is time for one, while the gate is closed
+ * @w:		the account
+ * @late:	are I/Os submitted late?  If not, the gate costs nothing
  * @now:	ns
  *
- * Return: true if @w->open is set: a trial begins.
+ * Return: true if a trial has begun, and set @w->open.
  */
 static inline bool ioband_worth_closed(struct ioband_worth *w, bool late, s64 now)
 {
@@ -151,7 +151,7 @@ static inline void ioband_worth_judge(struct ioband_worth *w, unsigned int infli
 	unsigned int nr = w->nr - min(inflight, w->nr);
 	bool better;
 
-	/* who only sends more has nothing done by that */
+	/* I/Os that were counted and have not completed are no work done */
 	w->done = mul_u64_u64_div_u64(w->done, nr, max(w->nr, 1U));
 	better = w->nr >= IOBAND_WORTH_IOS &&
 		 ioband_worth_rate(w, now - w->from_ns) > w->rate + w->rate / 2;
@@ -175,8 +175,8 @@ static inline void ioband_worth_judge(struct ioband_worth *w, unsigned int infli
 }
 
 /**
- * ioband_worth_open - the gate is open on this account: does it stay so?
- * @w:		what is known
+ * ioband_worth_open - tell whether the gate stays open, which this account has opened
+ * @w:		the account
  * @inflight:	I/Os that were counted, but have not completed
  * @now:	ns
  *

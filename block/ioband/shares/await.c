@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whom others wait for at the share gate.
+ * Groups for which other groups wait at the share gate.
  *
- * The least start tag goes first, of those that are seen waiting.  A group that does
- * one I/O after the other is never seen.  Three rules are for its sake:
+ * The group with the least start tag is first, of those that have bios waiting.  A group that does
+ * one I/O after the other never has one waiting.  Three rules are for such groups:
  *
- * Anticipation, on devices that do one I/O at a time: when such a group is behind and
- * in flight, or about to come back, nobody else goes, for as long as it usually takes.
- * Only who takes less than an eighth of the time between two completions for that is
- * waited for.
+ * Anticipation, on devices that do one I/O at a time: while such a group is behind, and its I/O is
+ * in flight or its next one is about to come, other groups wait, for as long as it usually takes.
+ * They wait only if it takes less than an eighth of the time between two completions.
  *
- * Kept places, on devices with a queue: what has just left the device and belongs to
- * a group that is behind and comes back at once leaves its place to that group, for as
- * long as this usually takes.  Others use the rest.  This matters where completions
- * come in bursts, and threads run only after them.
+ * Kept places, on devices with a queue: when an I/O of a group completes that is behind and submits
+ * the next one quickly, its place in the device is kept for that group, for as long as it usually
+ * takes.  Other groups use the other places.  This matters where I/Os complete in bursts, and
+ * threads run only after a burst.
  *
- * Overdue I/Os, on disks that choose among what they have: while one of a group that is behind has
- * taken a part of what it takes on an idle disk, no more are given to the disk to choose before it.
- * How long it takes at worst is then by what was there before it, not by what comes after it.
+ * Overdue I/Os, on disks that choose the next I/O among those that they have: when an I/O of a
+ * group that is behind has taken a part of what an I/O takes on an idle disk, the disk gets no more
+ * I/Os that it could do before this one.  Then the worst latency depends on the I/Os that the disk
+ * had before, not on those that come later.
  *
- * And what a group has fallen behind while it had all it wants in flight it may claim when
- * it comes back, up to a few turnovers of the device.
+ * In addition, such a group may claim what it has fallen behind, see ioband_catch_up().
  *
- * All functions here want dev->lock.
+ * All functions of this file are called with dev->lock held.
  */
 #include <linux/ktime.h>
 
 #include "../ioband.h"
 
-/* Nobody is waited for longer than this. */
+/* The longest time that others wait for a group. */
 #define IOBAND_GRACE_NS		(2 * NSEC_PER_MSEC)
 #define IOBAND_GRACE_SLACK_NS	(10 * NSEC_PER_USEC)
-/* Waiting for a group costs at most 1 / this of the device ... */
+/* Waiting for a group costs at most 1 / GRACE_PART of the time of the device, ... */
 #define IOBAND_GRACE_PART	8
-/* ... and keeping its place in the device 1 / this of that place. */
+/* ... and keeping a place for it 1 / PLACE_PART of the time of that place. */
 #define IOBAND_PLACE_PART	16
-/* Groups that are looked at on each level. */
+/* The most groups that are looked at on each level. */
 #define IOBAND_AWAIT_GROUPS	4
 /*
- * An I/O is overdue after 1 / PART of what it takes on an idle disk: less is done if that is
- * sooner, and it takes longer if that is later.  After TIMES as long it is for another reason.
+ * An I/O is overdue after 1 / PART of what it takes on an idle disk: less I/O is done if that is
+ * sooner, and the worst latency grows if it is later.  An I/O that has taken TIMES as long as on an
+ * idle disk is late for another reason.
  */
 #define IOBAND_OVERDUE_PART	3
 #define IOBAND_OVERDUE_TIMES	8
-/* Completions that a think time is known from. */
+/* The number of think times (from a completion to the next bio) after which their mean is known. */
 #define IOBAND_MIN_THINK	4
 
 /**
- * ioband_is_serial - does a device do one I/O at a time?
+ * ioband_is_serial - tell whether a device does one I/O at a time
  * @sh:	the device
  *
- * Return: true for a device with one tag; else false while it is not known.
+ * Return: true if the device has one tag, or was measured to do one I/O at a time; false while its
+ *	   depth is not known.
  */
 bool ioband_is_serial(const struct ioband_sharer *sh)
 {
@@ -58,7 +59,7 @@ bool ioband_is_serial(const struct ioband_sharer *sh)
 	       (ioband_depth_is_settled(&sh->depth) && sh->depth.at_once < IOBAND_SERIAL);
 }
 
-/* Waiting for it costs no more than a part of what the device does meanwhile. */
+/* Is a group so quick that waiting for it costs little of what the device does? */
 static bool ioband_is_sync(const struct ioband_sharer *sh,
 			   const struct ioband_share *g)
 {
@@ -68,7 +69,7 @@ static bool ioband_is_sync(const struct ioband_sharer *sh,
 				      IOBAND_PLACE_PART * g->think <= sh->latency;
 }
 
-/* It was to come back by now.  It has to show again how quick it is. */
+/* Others have waited for a group in vain: it has to show anew how quick it is. */
 static void ioband_in_vain(struct ioband_grp *grp, s64 now)
 {
 	grp->share.nr_think = 0;
@@ -76,7 +77,7 @@ static void ioband_in_vain(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_unawait - nobody waits for a group any more
+ * ioband_unawait - let other groups wait for a group no longer
  * @grp:	the group
  * @now:	ns
  */
@@ -93,11 +94,12 @@ void ioband_unawait(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_expire_awaited - nobody waits for those who did not come back
+ * ioband_expire_awaited - end waiting for groups that have not submitted I/O in time
  * @dev:	the device
  * @now:	ns
  *
- * One of them may be awaited for as much longer as one before it.
+ * The list is not sorted by time: others may wait for a group for as much longer as for a group
+ * before it in the list.
  */
 void ioband_expire_awaited(struct ioband_dev *dev, s64 now)
 {
@@ -110,7 +112,7 @@ void ioband_expire_awaited(struct ioband_dev *dev, s64 now)
 	}
 }
 
-/* Is a group with all it wants in flight worth waiting for? */
+/* Is a group that has nothing waiting worth waiting for? */
 static bool ioband_is_awaited(struct ioband_sharer *sh, struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -124,8 +126,8 @@ static bool ioband_is_awaited(struct ioband_sharer *sh, struct ioband_grp *grp, 
 }
 
 /*
- * Would a disk do others before what a group has there for long?  If so the timer is set, as a disk
- * that is broken may do nothing at all.
+ * Would a disk do other I/Os before one of a group that it has had for long?  Then the timer is set
+ * as well: a broken disk may complete nothing at all.
  */
 static bool ioband_is_overdue(struct ioband_dev *dev, const struct ioband_grp *grp, s64 now)
 {
@@ -139,7 +141,7 @@ static bool ioband_is_overdue(struct ioband_dev *dev, const struct ioband_grp *g
 	return true;
 }
 
-/* On one level: may what is below @next not go, for the sake of its siblings? */
+/* On one level: do bios below @next have to wait for the sake of its siblings? */
 static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64 now)
 {
 	struct rb_node *node = rb_first_cached(&next->above->flying);
@@ -174,16 +176,16 @@ static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64
 }
 
 /**
- * ioband_bend - is it not the turn of a group, although its tag is the least?
+ * ioband_bend - tell whether a group has to wait for another one although its tag is the least
  * @dev:	the device
- * @next:	the group, which has something waiting
+ * @next:	the group, which has bios waiting
  * @now:	ns
  *
- * On a serial device others wait for who comes back at once; on others free places may be of
- * groups that fell behind and come back at once.  There may be none, where one goes on credit.
- * If only time is awaited, dev->share.timer is set; else something is in flight.
+ * On a serial device others wait for a group that submits its next I/O quickly.  On other devices
+ * free places may be kept for such groups; if @next is dispatched on credit, there may be no free
+ * place.  While this returns true, dev->share.timer is set or a bio is in flight.
  *
- * Return: true if nobody may go now.
+ * Return: true if nothing may be dispatched now.
  */
 bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 {
@@ -194,7 +196,7 @@ bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 }
 
 /**
- * ioband_all_sent - all that a group had waiting is in flight
+ * ioband_all_sent - note that all bios that a group had waiting are in flight
  * @grp:	the group
  */
 void ioband_all_sent(struct ioband_grp *grp)
@@ -202,7 +204,7 @@ void ioband_all_sent(struct ioband_grp *grp)
 	grp->share.sync = ioband_is_sync(&grp->dev->share, &grp->share);
 }
 
-/* How long it took to come back, on average, and the deviation from it. */
+/* Account for the time from a group's last completion to its next bio: mean and deviation. */
 static void ioband_think(struct ioband_share *g, s64 now)
 {
 	s64 t = min(now - g->last_done,
@@ -219,7 +221,7 @@ static void ioband_think(struct ioband_share *g, s64 now)
 }
 
 /**
- * ioband_came - a bio of a group comes to the gate
+ * ioband_came - note that a bio of a group has come to the gate
  * @grp:	the group
  * @now:	ns
  */
@@ -227,7 +229,7 @@ void ioband_came(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
 
-	/* what passed meanwhile is not known here */
+	/* bios that passed without the lock meanwhile were not seen here */
 	if (g->last_done < grp->dev->share.closed)
 		g->nr_back = 0;
 	if (g->nr_back && g->own.where != IOBAND_QUEUED)
@@ -238,11 +240,11 @@ void ioband_came(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_got_back - a bio of a group has completed, or waits for a limit now
+ * ioband_got_back - note that a bio of a group has completed, or waits for a limit now
  * @grp:	the group
  * @now:	ns
  *
- * If it has nothing waiting: is it about to send more?
+ * If the group has nothing waiting, this decides whether others wait for it.
  */
 void ioband_got_back(struct ioband_grp *grp, s64 now)
 {

@@ -70,7 +70,7 @@ void ioband_unregister_bfq(struct blkcg_policy *pol)
 EXPORT_SYMBOL_GPL(ioband_unregister_bfq);
 
 /**
- * ioband_weight_for_bfq - the weight that BFQ has to use for a group on a disk
+ * ioband_weight_for_bfq - find the weight that BFQ has to use for a group on a disk
  * @blkg:	the group
  * @weight:	the weight that BFQ has itself
  *
@@ -101,7 +101,7 @@ u32 ioband_bfq_weight(u32 weight)
 }
 
 /**
- * ioband_has_bfq - is BFQ registered, and does it share by ioband's weights?
+ * ioband_has_bfq - tell whether BFQ is registered, and shares by ioband's weights
  *
  * Context: any.
  * Return: true if it does.

@@ -2,20 +2,21 @@
 /*
  * Bios that need not wait for their share, and pass without dev->lock.
  *
- * A gate can do nothing for a device that takes all that it is given, or for a group
- * that is alone.  What passes then is only counted, per CPU:
+ * The gate is of no use for a device that is not saturated, and for a group that is alone on a
+ * device.  Bios that pass then are only counted, per CPU:
  *
- *  solo	All I/O for a while was of one group.  It passes until another one comes; the
- *		more often that happens the longer is the while.  Its writeback passes only
- *		if nothing is known of the device: else it is kept from delaying what the
- *		group's tasks wait for.
- *  open	Nobody had to wait for a while, and I/Os take hardly longer than at best:
- *		all pass.  On each CPU one of them looks now and then whether there is
- *		still room, and at once if the CPU has used up its part of what there
- *		was.  The gate closes when there is none, and now and then to see what the device is
- *		like.  It is open as well while it costs more than it is worth, see worth.h.
+ *  solo	All I/O for a while was of one group.  It passes until a bio of another group comes;
+ *		the more often that happens, the longer is the while.  The writeback of the group
+ *		passes only as long as nothing is known of the device: later the gate keeps it from
+ *		delaying I/O that tasks of the group wait for.
+ *  open	No bio had to wait for a while, and I/Os take hardly longer than on an idle device:
+ *		all bios pass.  On each CPU a bio looks now and then whether there is still room,
+ *		and also when the CPU has used up its part of the room.  The gate closes when there
+ *		is no room, and from time to time to measure the device.  It is open as well while
+ *		it costs more than it is worth, see worth.h.
  *
- * The gate counts in what passed and is still in flight, until that has drained: I9.
+ * When bios have ceased to pass, the gate counts those that are still in flight until all of them
+ * have completed: I9.
  */
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
@@ -25,24 +26,25 @@
 #include "../ioband.h"
 
 /*
- * A group is alone once all I/O for this long was its own; for longer, up to MAX, each time that
- * another one came all the same, and as at first after a FORGET alone.
+ * A group is alone once all I/O for this long was its own.  The time becomes longer, up to MAX,
+ * each time that another group comes, and is as at first again after a group was alone for FORGET.
  */
 #define IOBAND_SOLO_NS		(20 * NSEC_PER_MSEC)
 #define IOBAND_SOLO_MAX_NS	(10LL * NSEC_PER_SEC)
 #define IOBAND_SOLO_FORGET_NS	(60LL * NSEC_PER_SEC)
-/* What passed counts for so long after the gate closed, and for so many latencies, at most. */
+/* Bios that passed count for this time after the gate closes, or these latencies if longer. */
 #define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DRAIN_LATENCIES	50
-/* Of bios that pass on a CPU one in so many looks at most, and one in MAX at least ... */
+/* Of the bios that pass on a CPU, one in LOOK looks at most, and one in MAX at least ... */
 #define IOBAND_LOOK		16
 #define IOBAND_LOOK_MAX		1024
-/* ... or one after this: looks take the lock, and read what all CPUs write. */
+/* ... or one after this time: to look takes the lock, and reads what all CPUs write. */
 #define IOBAND_LOOK_JIFFIES	msecs_to_jiffies(10)
 
 /*
- * I9: the flag first, then the sum.  Who saw the gate open before and is not in that
- * yet is missed: one on each CPU at most, which makes the device that much too full.
+ * Begin to count bios that have passed without the lock.  I9: the flag is set before the sum is
+ * read.  A bio is missed if it has seen the gate open before and is not in the sum yet.  This can
+ * be one bio on each CPU, and the device has as many too many then.
  */
 void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 {
@@ -54,10 +56,10 @@ void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_passed_sum - bios in flight that passed
+ * ioband_passed_sum - sum up bios in flight that have passed without the lock
  * @dev:	the device
  *
- * Return: about how many.
+ * Return: their number; it may change meanwhile.
  */
 unsigned int ioband_passed_sum(struct ioband_dev *dev)
 {
@@ -70,11 +72,11 @@ unsigned int ioband_passed_sum(struct ioband_dev *dev)
 }
 
 /**
- * ioband_uncounted - bios in flight that passed without the gate's knowledge
+ * ioband_uncounted - sum up bios in flight that the gate does not count, while they drain
  * @dev:	the device
  *
  * Context: dev->lock held.
- * Return: how many, 0 once all that there were have completed.
+ * Return: their number; 0 once all of them have completed.
  */
 unsigned int ioband_uncounted(struct ioband_dev *dev)
 {
@@ -84,19 +86,19 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 
 	if (!dev->draining)
 		return 0;
-	smp_mb();	/* with ioband_passed_done(), I9 */
+	smp_mb();	/* pairs with ioband_passed_done(), I9 */
 	sum = ioband_passed_sum(dev);
-	/* what hangs does not count for ever: see hang.c */
+	/* bios that hang do not count for ever: see hang.c */
 	hang_ns = max(IOBAND_DRAIN_NS, IOBAND_DRAIN_LATENCIES * sh->latency);
 	if (sum && (s64)ktime_get_ns() - sh->closed < hang_ns)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
-	/* what was begun to be measured before knows nothing of them */
+	/* the current window did not take these bios into account */
 	ioband_window_start(&sh->depth.window);
 	return 0;
 }
 
-/* The last of those that passed, perhaps: somebody waits for that. */
+/* A bio that has passed completes, perhaps the last one: others may wait for that. */
 static noinline void ioband_drained(struct ioband_dev *dev)
 {
 	guard(spinlock_irqsave)(&dev->lock);
@@ -105,20 +107,20 @@ static noinline void ioband_drained(struct ioband_dev *dev)
 }
 
 /**
- * ioband_passed_done - a bio that passed is not in flight any more
- * @dev:	the device that it passed to
+ * ioband_passed_done - note that a bio that has passed is not in flight any more
+ * @dev:	the device that it was counted for
  *
  * Context: any.
  */
 void ioband_passed_done(struct ioband_dev *dev)
 {
 	this_cpu_dec(dev->passed->infl);
-	smp_mb();	/* with ioband_uncounted(), I9 */
+	smp_mb();	/* pairs with ioband_uncounted(), I9 */
 	if (unlikely(READ_ONCE(dev->draining)))
 		ioband_drained(dev);
 }
 
-/* Has a group bought device time on this CPU that is enough for a bio? */
+/* Has a group enough device time on this CPU for a bio?  If so, the bio is paid. */
 static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioband_grp *grp,
 					     const struct bio *bio)
 {
@@ -127,7 +129,7 @@ static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioba
 
 	if (lease->nr != READ_ONCE(dev->lease_nr) || ioband_is_background(bio))
 		return false;
-	/* what I/Os cost does not change meanwhile */
+	/* costs do not change during leases */
 	cost = data_race(ioband_bio_cost(&dev->share, bio));
 	if (lease->left < cost)
 		return false;
@@ -135,7 +137,7 @@ static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioba
 	return true;
 }
 
-/* A bio passes on this CPU.  Is it its turn to look? */
+/* Does a bio that passes on this CPU have to look? */
 static __always_inline bool ioband_is_to_look(struct ioband_passed *passed)
 {
 	unsigned int nr = ++passed->nr;
@@ -144,7 +146,7 @@ static __always_inline bool ioband_is_to_look(struct ioband_passed *passed)
 	       (nr >= IOBAND_LOOK_MAX || time_after_eq(jiffies, passed->look));
 }
 
-/* May the next bio on this CPU pass without a look?  Preemption is off. */
+/* May a bio pass on this CPU without a look?  Preemption is off. */
 static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_grp *grp,
 					  const struct bio *bio)
 {
@@ -161,8 +163,9 @@ static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_
 }
 
 /*
- * Another group has come.  If it comes again and again, for a short while only, the device has to
- * be known by then, and nothing is learned from what passes.
+ * Another group has come.  If groups come often and for a short while, the device has to be
+ * measured meanwhile.  Bios that pass are not observed, so the next group has to be alone for
+ * longer.
  */
 static void ioband_end_solo(struct ioband_dev *dev, s64 now)
 {
@@ -174,13 +177,13 @@ static void ioband_end_solo(struct ioband_dev *dev, s64 now)
 	ioband_drain_passed(dev, now);
 }
 
-/* Alone for long enough? */
+/* Let a group pass if it has been alone for long enough, or end that. */
 static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, bool background,
 			    s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 
-	/* the first of all is alone at once; its own writeback is another one to its tasks */
+	/* the very first group is alone at once; writeback counts as another group's I/O */
 	if ((sh->latest != grp && sh->latest) ||
 	    (background && ioband_depth_is_settled(&sh->depth)))
 		sh->alone_since = now;
@@ -193,17 +196,17 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, bool
 		ioband_drain_passed(dev, now);
 	} else if (dev->solo) {
 		ioband_end_solo(dev, now);
-	} else if (!dev->solo && !dev->open && !grp->offline && list_empty(&sh->hung) &&
+	} else if (!dev->open && !grp->offline && list_empty(&sh->hung) &&
 		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
 		   now - sh->alone_since > sh->solo_after_ns && !ioband_uncounted(dev)) {
-		/* of whom was alone before, nothing is in flight any more */
+		/* nothing that another group has passed is in flight any more */
 		sh->solo_since = now;
 		WRITE_ONCE(dev->solo_all, !ioband_depth_is_settled(&sh->depth));
 		WRITE_ONCE(dev->solo, grp);
 	}
 }
 
-/* Who looks stands for all that passed on this CPU since somebody did. */
+/* A bio that looks charges its group for all bios that have passed on this CPU since the last. */
 static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
 	struct ioband_passed *passed = this_cpu_ptr(grp->dev->passed);
@@ -213,18 +216,18 @@ static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 	ioband_used(grp, nr * cost, now);
 	ioband_worth_done(&grp->dev->share.worth, nr, nr * cost);
 	passed->nr = 0;
-	/* what the gate costs is measured within milliseconds */
+	/* a trial of what the gate costs takes some milliseconds only */
 	passed->look = jiffies + (grp->dev->share.worth.open ? 0 : IOBAND_LOOK_JIFFIES);
 }
 
 /**
- * ioband_bypass - does a bio pass all the same, now that somebody looks?
- * @grp:	its group
+ * ioband_bypass - tell whether a bio passes after all, now that it looks
+ * @grp:	the bio's group
  * @bio:	the bio
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: true if it needs nothing else of the gate.
+ * Return: true if the bio passes, and the gate has nothing else to do with it.
  */
 bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
@@ -250,17 +253,17 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 
 /**
  * ioband_share - pass a bio through the share gate of its device
- * @bio:	a bio that its caps let go
+ * @bio:	a bio that has passed its limits
  *
  * Context: as ioband_bio().
- * Return: true if it is kept, and submitted later.
+ * Return: true if the bio is held, and submitted later.
  */
 bool ioband_share(struct bio *bio)
 {
 	struct ioband_grp *grp;
 	struct ioband_dev *dev;
 
-	/* the rest of a split: its first part waited for both */
+	/* the rest of a split, whose first part was dispatched, or a flush without data */
 	if (ioband_is_carried(bio) || !bio_sectors(bio))
 		return false;
 	/* an RCU read side: see ioband_is_ready() */
@@ -268,7 +271,7 @@ bool ioband_share(struct bio *bio)
 	grp = blkg_to_grp(bio->bi_blkg);
 	if (unlikely(!grp || !ioband_is_ready(grp))) {
 		preempt_enable();
-		/* zone writes must stay in order: no shares there yet */
+		/* no weights on zoned devices, where writes of a zone must stay in order */
 		if (atomic_read(&ioband_nr_weights) && !bdev_is_zoned(bio->bi_bdev))
 			ioband_want(bio->bi_bdev->bd_disk);
 		return false;
@@ -288,7 +291,7 @@ bool ioband_share(struct bio *bio)
 }
 
 /**
- * ioband_bypass_init - nobody passes a device yet
+ * ioband_bypass_init - set up a device, on which no bio has passed yet
  * @dev:	the device
  * @now:	ns
  */
@@ -300,7 +303,7 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_bypass_removed - a group goes offline
+ * ioband_bypass_removed - note that a group goes offline
  * @grp:	the group
  *
  * Context: dev->lock held.
@@ -309,7 +312,7 @@ void ioband_bypass_removed(struct ioband_grp *grp)
 {
 	struct ioband_dev *dev = grp->dev;
 
-	/* the next to come is not the first of all, and may not be alone */
+	/* the next group is not the very first one, and may not be alone */
 	if (dev->share.latest == grp) {
 		dev->share.latest = NULL;
 		dev->share.alone_since = ktime_get_ns();

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The share gate of a device.
+ * The share gate of a device, which holds bios that have passed their limits.
  *
- * A bio that its caps let go waits here while as many are in flight as the device does at
- * once, see depth.h; then the first one of the group whose turn it is goes, see tree.c.  Unless
- * await.c knows somebody who is worth waiting for.  A group that leads nobody goes in any
- * case.
+ * As many bios may be in flight as the device does at once, see depth.h.  Then the gate holds
+ * further bios, and whenever there is room it dispatches one of the group that tree.c says is next,
+ * unless another group is worth waiting for, see await.c.  Room matters only for a group that leads
+ * another one: a group that leads none may have more in flight.
  *
- * Writeback of a group stands behind what its tasks wait for.
+ * In each group, writeback waits behind bios that tasks wait for.
  *
- * What need not wait does not come here: see bypass.c.
+ * Bios that need not wait do not come here, see bypass.c.
  */
 #include <linux/ktime.h>
 #include <trace/events/ioband.h>
 
 #include "../ioband.h"
 
-/* What one hold of dev->lock sends at most. */
+/* The most bios that are dispatched in one hold of dev->lock. */
 #define IOBAND_SHARE_QUANTUM	64
-/* Device time that is owed at most for bios that had to pass; how long tasks wait for more. */
+/*
+ * The largest debt of device time for bios that had to pass, and the longest wait of a task for
+ * what goes beyond it.
+ */
 #define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
 #define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
 
 /**
- * ioband_bio_cost - what a bio takes of a device
+ * ioband_bio_cost - find the device time that a bio takes
  * @sh:		the device
  * @bio:	the bio
  *
  * Context: dev->lock held.
- * Return: ns, << 8.
+ * Return: ns << 8.
  */
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 {
@@ -40,7 +43,10 @@ static struct bio *ioband_peek(struct ioband_grp *grp)
 	return bio_list_peek(ioband_next_fifo(&grp->share));
 }
 
-/* Free places, besides what had to pass and what is stuck; less than 0 if too many are taken. */
+/*
+ * The room for more bios below @depth; less than 0 if there are too many.  Bios that had to pass,
+ * and stuck ones, take up none.
+ */
 static int ioband_room(struct ioband_dev *dev, unsigned int depth)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -49,9 +55,9 @@ static int ioband_room(struct ioband_dev *dev, unsigned int depth)
 }
 
 /*
- * What had to pass makes others wait for half of the time only: each that comes back
- * meanwhile gives them half of what it took.  One bio for two would be no measure, as
- * they may be of any length.
+ * Bios that had to pass (->excess) delay others for half of their time only: while bios wait, each
+ * of these that completes gives half of its device time as a credit.  To count one bio for two
+ * would be no measure, as their lengths differ.
  */
 static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 {
@@ -65,7 +71,7 @@ static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 	sh->excess++;
 }
 
-/* Is it because enough is in flight that a group has to wait? */
+/* Does a group have to wait because enough bios are in flight? */
 static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool leads)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -75,13 +81,13 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
 }
 
-/* Would it be of no use to hold anything? */
+/* Is it of no use to hold bios of this device? */
 static bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
 {
 	return dev->open || ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
 }
 
-/* May @grp send one more now? */
+/* May a group dispatch one more bio now? */
 static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -105,7 +111,7 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 	return true;
 }
 
-/* Whose bio may go now?  NULL if nobody's. */
+/* The group whose next bio may be dispatched now; NULL if there is none. */
 static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -122,13 +128,13 @@ static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_share_pump - let go who may
+ * ioband_share_pump - dispatch the bios that may be dispatched now
  * @dev:	the device
  * @own:	a bio that the caller submits, or NULL
  * @now:	ns
  *
  * Context: dev->lock held; ioband_kick() has to follow.
- * Return: true if @own is among those that go; it was not sent.
+ * Return: true if @own is one of these bios; it is left to the caller to submit it.
  */
 bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 {
@@ -142,19 +148,19 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	while (round.quantum > 0 && (grp = ioband_next_grp(dev, now)))
 		ioband_send_next(dev, grp, &round, now);
 	if (ioband_first_grp(sh)) {
-		/* that is for want of room, unless it is to measure, or they go in the next round */
+		/* they wait for want of room, unless to measure the depth, or for the next round */
 		if (sh->depth.ceiling == IOBAND_DEPTH_MAX && round.quantum > 0)
 			sh->waited = now;
 		ioband_lease_wait(dev, now);
 	}
-	/* there may be more that may go */
+	/* more bios may have to be dispatched: go on in the next hold of the lock */
 	if (round.quantum <= 0)
 		ioband_time(dev, &sh->timer, now);
 	return round.own_goes;
 }
 
 /**
- * ioband_share_go - let go who may, and see to it that the others go in time
+ * ioband_share_go - dispatch the bios that may be, and set the timer for others
  * @dev:	the device
  * @own:	a bio that the caller submits, or NULL
  * @now:	ns
@@ -171,8 +177,9 @@ bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 }
 
 /*
- * What cannot wait goes at once, and yet is its group's, which is ahead of others then.  What is
- * beyond IOBAND_DEBT_NS its tasks that sent it wait for, on their way back to user space.
+ * Dispatch a bio that must not wait.  Its group is charged for it, and so is ahead of others then.
+ * If the group is ahead by more than IOBAND_DEBT_NS, the tasks that submit such bios wait for the
+ * rest on their way back to user space.
  */
 static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
@@ -213,14 +220,14 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	bio_list_add(&g->fifo[ioband_is_background(bio)], bio);
 	if (ioband_share_go(dev, bio, now))
 		return false;
-	/* it has waited: see ioband_hold() */
+	/* the bio waits now: see ioband_hold() */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	return true;
 }
 
 /**
- * ioband_share_debt_ns - how long do tasks of a group wait for what could not?
- * @grp:	the group
+ * ioband_share_debt_ns - find how long tasks have to wait for their group's debt
+ * @grp:	the group, which has the debt for bios that had to pass
  *
  * Context: any.
  * Return: ns.
@@ -233,12 +240,12 @@ s64 ioband_share_debt_ns(struct ioband_grp *grp)
 }
 
 /**
- * ioband_share_slow - pass a bio through the gate, or keep it there
- * @grp:	its group
+ * ioband_share_slow - pass a bio through the gate, or hold it there
+ * @grp:	the bio's group
  * @bio:	the bio
  *
  * Context: as ioband_bio().
- * Return: true if it is kept, and submitted later.
+ * Return: true if the bio is held, and submitted later.
  */
 bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 {
@@ -246,7 +253,7 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 	bool must_pass, kept;
 
 	must_pass = ioband_must_pass(bio);
-	/* who polls does not have to; who stops to would keep its place */
+	/* let an interrupt complete it: a task that stops polling would keep it in flight */
 	if (bio->bi_opf & REQ_POLLED)
 		bio_clear_polled(bio);
 	scoped_guard(spinlock_irqsave, &dev->lock)
@@ -257,8 +264,8 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 }
 
 /**
- * ioband_share_init - nobody shares a device yet
- * @dev:	the device
+ * ioband_share_init - set up the sharing of a device
+ * @dev:	the device, which no group has used yet
  */
 void ioband_share_init(struct ioband_dev *dev)
 {
@@ -278,10 +285,10 @@ void ioband_share_init(struct ioband_dev *dev)
 }
 
 /**
- * ioband_share_removed - a group goes offline
+ * ioband_share_removed - note that a group goes offline
  * @grp:	the group
  *
- * Nobody waits for it any more; what it has waiting goes on as it is.
+ * Other groups do not wait for it any more; its bios that wait keep their places.
  *
  * Context: dev->lock held.
  */
@@ -297,13 +304,13 @@ void ioband_share_removed(struct ioband_grp *grp)
 }
 
 /**
- * ioband_share_drain - take bios that wait for their share
+ * ioband_share_drain - take bios out of the gate
  * @dev:	the device
- * @bios:	where to add them
- * @budget:	how many at most; becomes what is left of it
+ * @bios:	list to which the bios are added
+ * @budget:	the most bios to take; reduced by the number taken
  *
  * Context: dev->lock held.
- * Return: true if there are more.
+ * Return: true if more bios wait.
  */
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 			unsigned int *budget)

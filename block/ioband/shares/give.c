@@ -2,12 +2,12 @@
 /*
  * Bios that leave the share gate.
  *
- * Bios that follow each other on the disk are one I/O to the device.  Who writes back a disk
- * without a file system sends a bio for each 4 KiB, and drivers get requests of hundreds of KiB
- * all the same: these bios are merged while their submitter has them in its plug.  What waits for
- * its share has left that plug.  So it is joined here: the first bio of a run carries the group and
- * the length of all, takes one place in the device, and is charged for all; those that follow it
- * pass as if without the lock, and are submitted in one plug with it.
+ * Bios that are contiguous on the disk are one I/O to the device.  The writeback of a disk without
+ * a file system submits a bio for each 4 KiB, and drivers get requests of hundreds of KiB all the
+ * same: these bios are merged while their submitter has them in its plug.  Bios that wait for their
+ * share have left that plug, so they are joined here.  The first bio of a run carries the group and
+ * the length of all, counts as one I/O in flight, and is charged for all.  The bios that follow
+ * pass as if without the lock, and are submitted in one plug with the first.
  */
 #include <linux/blk-crypto.h>
 #include <linux/blk-integrity.h>
@@ -15,10 +15,10 @@
 
 #include "../ioband.h"
 
-/* One in so many bios of a group is writeback, if others of it wait as well. */
+/* One of this many bios of a group is writeback, if other bios of it wait as well. */
 #define IOBAND_WRITEBACK_TURN	8
 
-/* Which fifo's turn is it?  One of them has something. */
+/* Is the fifo of writeback next?  At least one fifo has bios. */
 static bool ioband_background_next(const struct ioband_share *g)
 {
 	if (bio_list_empty(&g->fifo[false]))
@@ -27,18 +27,18 @@ static bool ioband_background_next(const struct ioband_share *g)
 }
 
 /**
- * ioband_next_fifo - whose turn is it: what tasks wait for, or writeback?
- * @g:		the share of a group that has something waiting
+ * ioband_next_fifo - choose between bios that tasks wait for and writeback
+ * @g:		the share of a group that has bios waiting
  *
  * Context: dev->lock held.
- * Return: one that is not empty.
+ * Return: the fifo that is next; it is not empty.
  */
 struct bio_list *ioband_next_fifo(struct ioband_share *g)
 {
 	return &g->fifo[ioband_background_next(g)];
 }
 
-/* It will have forgotten its size. */
+/* Let a bio carry its group and size class, I7: when it completes, its own size is 0. */
 static void ioband_carry(struct ioband_grp *grp, struct bio *bio, u32 bytes, s64 now)
 {
 	unsigned int size = ioband_window_class(bio_data_dir(bio), bytes);
@@ -51,11 +51,11 @@ static void ioband_carry(struct ioband_grp *grp, struct bio *bio, u32 bytes, s64
 }
 
 /**
- * ioband_give - a bio is given to the device, with what was joined to it
- * @grp:	the group, whose fifos do not have it any more
+ * ioband_give - account for a bio that is dispatched, with those joined to it
+ * @grp:	the group, whose fifos do not have the bio any more
  * @bio:	the bio
- * @bytes:	of all, 0 if they move no data
- * @turn:	was it its turn?
+ * @bytes:	length of all, 0 if they move no data
+ * @turn:	was it the turn of @grp?
  * @now:	ns
  *
  * The bio is in flight from here on, I7.
@@ -87,10 +87,10 @@ void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, 
 	ioband_carry(grp, bio, bytes, now);
 }
 
-/* Is a bio one that the block layer merges with others? */
+/* Does the block layer merge a bio with others? */
 static bool ioband_is_mergeable(struct request_queue *q, struct bio *bio)
 {
-	/* a driver that wants whole pages gets one of others as a request of its own */
+	/* with a virtual boundary, a bio that is not of whole pages is a request of its own */
 	unsigned long part = bio_iovec(bio).bv_offset | bio->bi_iter.bi_size;
 
 	return !(bio->bi_opf & (REQ_NOMERGE_FLAGS | REQ_ATOMIC)) && !bio_integrity(bio) &&
@@ -98,8 +98,8 @@ static bool ioband_is_mergeable(struct request_queue *q, struct bio *bio)
 }
 
 /*
- * Does a bio begin where another one ends, and is it of the same kind?  Where the block layer does
- * not merge two, the device would get both in the place of one, and at its price.
+ * Does @next begin where @bio ends, and is it of the same kind?  If the block layer did not merge
+ * the two, the device would have both in place of one, and at the price of one.
  */
 static bool ioband_follows(const struct bio *bio, const struct bio *next)
 {
@@ -112,8 +112,8 @@ static bool ioband_follows(const struct bio *bio, const struct bio *next)
 }
 
 /*
- * Takes from a fifo what can go with the bio that was first there, as one I/O, and adds it to a
- * list; but not @own, whose submitter waits for what becomes of it.  Returns the bytes of all.
+ * Move bios that continue @bio on the disk from its fifo to a list, to be dispatched with it as one
+ * I/O; but not @own, since its submitter waits for the decision on it.  Returns the bytes of all.
  */
 static u32 ioband_join(struct ioband_dev *dev, struct bio *bio, struct bio_list *fifo,
 		       const struct bio *own, struct bio_list *rest)
@@ -123,7 +123,7 @@ static u32 ioband_join(struct ioband_dev *dev, struct bio *bio, struct bio_list 
 	struct request_queue *q = dev->q;
 	struct bio *next;
 
-	/* those that follow would be counted with what has passed before */
+	/* while the gate counts bios that passed without the lock, it would count the rest, too */
 	if (!bytes || bio == own || dev->draining || blk_queue_nomerges(q) ||
 	    !ioband_is_mergeable(q, bio))
 		return bytes;
@@ -140,19 +140,19 @@ static u32 ioband_join(struct ioband_dev *dev, struct bio *bio, struct bio_list 
 }
 
 /**
- * ioband_is_joined - does a bio go as one I/O with that before it?
- * @bio:	a bio that was let go
- * @sector:	where the one before it ends
+ * ioband_is_joined - tell whether a bio is one I/O with the bio before it
+ * @bio:	a dispatched bio, or NULL
+ * @sector:	where the bio before it ends
  *
  * Context: any.
- * Return: true if it does; false if @bio is NULL.
+ * Return: true if it is; false if @bio is NULL.
  */
 bool ioband_is_joined(const struct bio *bio, sector_t sector)
 {
 	return bio && ioband_carry_passed(bio->bi_iocost_cost) && bio->bi_iter.bi_sector == sector;
 }
 
-/* A bio has waited, and goes from the CPU on which it came, or another one. */
+/* Have a bio that has waited submitted near the CPU that it came from. */
 static void ioband_send_waited(struct ioband_grp *grp, struct bio *bio, s64 arrival,
 			       unsigned int cpu, s64 now)
 {
@@ -161,7 +161,7 @@ static void ioband_send_waited(struct ioband_grp *grp, struct bio *bio, s64 arri
 	ioband_send_from(grp->dev, bio, cpu);
 }
 
-/* Those that were joined to a bio go with it.  Returns how many. */
+/* Dispatch the bios that were joined to another one.  Returns how many these are. */
 static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *rest,
 				     unsigned int cpu, s64 now)
 {
@@ -180,10 +180,10 @@ static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *re
 }
 
 /**
- * ioband_send_next - a group's next bio is given to the device, with what follows it
+ * ioband_send_next - dispatch the next bio of a group, with those that continue it
  * @dev:	the device
- * @grp:	the group, which has something waiting
- * @round:	that it is part of; a bio that the caller submits is not sent
+ * @grp:	the group, which has bios waiting
+ * @round:	what this hold of the lock dispatches; a bio that the caller submits is not sent
  * @now:	ns
  *
  * Context: dev->lock held.
@@ -200,12 +200,12 @@ void ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp,
 	u32 bytes;
 
 	grp->share.turn++;
-	/* a lease is of a group that stays, I14 */
+	/* only a group that stays can have a lease, I14 */
 	if (dev->leasing && !grp->offline) {
 		ioband_lease_give(grp, bio, own, now);
 	} else {
 		bytes = ioband_join(dev, bio, fifo, round->own, &rest);
-		/* one that is stuck goes by time, and its tag says nothing of that of others */
+		/* a stuck group is served by time: its tag does not advance the virtual time */
 		ioband_give(grp, bio, bytes, grp->share.own.where != IOBAND_STUCK, now);
 		dev->share.on_way += !own && ioband_has_way(dev);
 	}

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Groups, and devices, that hang.
+ * Groups and devices that hang.
  *
- * What hangs must not keep the places of others.  A group is stuck if none of what it has in
- * flight has completed for long: that counts no more then, and of what the group has waiting
- * goes only one now and then.  It is stuck no more as soon as one completes.  If nothing at
- * all completes the gate is of no use, and everything goes.
+ * I/Os that hang must not take up the room of other groups.  A group is stuck if none of its bios
+ * in flight has completed for long.  Then these bios do not count any more, and of its bios that
+ * wait only one is dispatched now and then.  The group is no longer stuck as soon as one of its
+ * bios completes.  If a device completes nothing at all, the gate is of no use, and all bios are
+ * dispatched.
  *
- * All functions here want dev->lock.
+ * All functions of this file are called with dev->lock held.
  */
 #include "../ioband.h"
 
-/* Without a completion for so long, and for so many latencies: a group is stuck ... */
+/* A group is stuck after this time, and this many latencies, without a completion, ... */
 #define IOBAND_STUCK_NS		(100 * NSEC_PER_MSEC)
 #define IOBAND_STUCK_LATENCIES	50
-/* ... or the device is, and gets all that there is. */
+/* ... and the device is dead, so that all bios are dispatched, after these. */
 #define IOBAND_DEAD_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DEAD_LATENCIES	8
 
 /**
- * ioband_hope - a group that is not stuck has something for a device
+ * ioband_hope - note that a device gets a bio of a group that is not stuck
  * @sh:		the device
  * @now:	ns
  *
- * That nothing completed for long says nothing if only what hangs was in flight.
+ * If only stuck bios were in flight, the time without a completion tells nothing, and begins anew.
  */
 void ioband_hope(struct ioband_sharer *sh, s64 now)
 {
@@ -32,7 +33,7 @@ void ioband_hope(struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_is_dead - has nothing completed for so long that the gate is of no use?
+ * ioband_is_dead - tell whether nothing has completed for so long that the gate is of no use
  * @sh:		the device
  * @now:	ns
  *
@@ -45,14 +46,15 @@ bool ioband_is_dead(const struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_has_hung - has a bio that completes hung, or been in flight beside what has?
- * @grp:	its group
+ * ioband_has_hung - tell whether a bio that completes has hung, or was in flight while others hung
+ * @grp:	the bio's group
  * @bio:	the bio
  * @now:	ns
  *
- * How long it took, and how many were in flight meanwhile, says nothing of what the device does.
+ * The latency of such a bio, and the number of bios in flight meanwhile, tell nothing of the
+ * device.
  *
- * Return: true if so.
+ * Return: true if it has.
  */
 bool ioband_has_hung(struct ioband_grp *grp, const struct bio *bio, s64 now)
 {
@@ -84,8 +86,8 @@ static void ioband_stick(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_unstick - a group is not stuck, or is to be treated as if it were not
- * @grp:	the group
+ * ioband_unstick - make a stuck group active again
+ * @grp:	the group; nothing changes if it is not stuck
  * @now:	ns
  */
 void ioband_unstick(struct ioband_grp *grp, s64 now)
@@ -104,7 +106,7 @@ void ioband_unstick(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_unstick_all - no group is stuck any more
+ * ioband_unstick_all - make all stuck groups active again
  * @sh:		the device
  * @now:	ns
  */
@@ -117,7 +119,7 @@ void ioband_unstick_all(struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_gave - a group's I/O has been given to the device
+ * ioband_gave - note that a bio of a group has been dispatched
  * @grp:	the group
  * @now:	ns
  */
@@ -137,11 +139,11 @@ void ioband_gave(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_probes - a stuck group that may send one more, to see whether it still is
+ * ioband_probes - find a stuck group that may dispatch one more bio, to see whether it completes
  * @sh:		the device
  * @now:	ns
  *
- * Return: NULL if there is none.
+ * Return: the group, NULL if there is none.
  */
 struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now)
 {
@@ -159,13 +161,13 @@ struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_watch - look whether something hangs, now and then, while groups wait
+ * ioband_watch - look for groups that hang, from time to time, while others wait
  * @dev:	the device
  * @now:	ns
  *
  * Sets dev->share.timer.
  *
- * Return: true if places have become free.
+ * Return: true if the number of stuck bios has changed, so that there may be room.
  */
 bool ioband_watch(struct ioband_dev *dev, s64 now)
 {

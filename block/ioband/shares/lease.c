@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Leases: shares of a fast device, without its lock for each I/O.
+ * Leases: sharing a fast device without taking its lock for each I/O.
  *
- * When groups that contend do hundreds of thousands of I/Os a second, dev->lock would be taken
- * twice for each, on all CPUs, and that would be the limit.  But so many I/Os need not be put in
- * order one by one.  A group that leads nobody by much buys device time for some I/Os on a CPU
- * ahead, and is charged for it at once; they pass without the lock, see bypass.c.  One that
- * leads others by more than ->lease_ns waits as ever, and goes when others have bought so much
- * that it does not.  As all leases together are for no longer than ->lease_ns of the device, a
- * group's share is off by no more than that.
+ * If competing groups do hundreds of thousands of I/Os a second, dev->lock, taken twice for each
+ * I/O on all CPUs, would limit their rate.  But so many I/Os need not be ordered one by one.  A
+ * group that does not lead others by much buys device time for several I/Os on a CPU in advance,
+ * and is charged for it at once; these I/Os pass without the lock, see bypass.c.  A group that
+ * leads others by more than ->lease_ns waits at the gate, and is dispatched when others have bought
+ * so much that it does not lead any more.  All leases together are for ->lease_ns of the device at
+ * most, so the share of a group is off by no more than that.
  *
- * That is for groups that keep the device busy without those that lead.  Where the latter fill
- * places that others leave, each I/O counts, and leases end.
+ * Leases are for groups that keep the device busy without the groups that lead.  If leading groups
+ * use places that others leave free, each I/O counts, and leases end.
  *
- * Nothing is learned of the device meanwhile: what passes is not seen.  So leases end soon, and
- * begin again when a few windows have shown how many I/Os it does at once, see depth.h.
+ * While there are leases nothing is learned of the device, since I/Os that pass without the lock
+ * are not observed.  So leases end soon, and begin again after some windows have shown how many
+ * I/Os the device does at once, see depth.h.
  */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
@@ -24,37 +25,39 @@
 #include "../ioband.h"
 
 /*
- * A lease is for so many I/Os like the one that buys it: more if more CPUs take the lock; one for
- * fewer is not worth it.
+ * A lease is for this many I/Os, each like the I/O that buys it: IOBAND_LEASE_MIN, or one for each
+ * IOBAND_LEASE_CPUS CPUs, as these contend for the lock, but no more than IOBAND_LEASE_IOS.
  */
 #define IOBAND_LEASE_IOS	16U
 #define IOBAND_LEASE_MIN	4U
 #define IOBAND_LEASE_CPUS	4
-/* A group may lead by so many times what there may be of these. */
+/* A group may lead by this many times the device time that leases on all CPUs are for. */
 #define IOBAND_LEASE_TIMES	2
-/* They begin if I/Os complete as often as this, unless debugfs says otherwise, ... */
+/* Leases begin if I/Os complete as often as this, unless debugfs has another time, ... */
 #define IOBAND_LEASE_GAP_NS	(5 * NSEC_PER_USEC)
-/* ... or this, by which tests have them on any device, ... */
+/* ... with which tests can have leases on any device, ... */
 #define IOBAND_LEASE_ALWAYS_NS	NSEC_PER_SEC
-/* ... once so many windows and blocks have ended since the last ones ... */
+/* ... once this many windows and blocks have ended since the last leases. */
 #define IOBAND_LEASE_WINDOWS	4
 #define IOBAND_LEASE_BLOCKS	1
-/* ... and end after so many times what that took, but not sooner nor later than this. */
+/* Leases end after EXACTS times the time for which there were none, within these bounds. */
 #define IOBAND_LEASE_EXACTS	8
 #define IOBAND_LEASE_END_NS	(100LL * NSEC_PER_MSEC)
 #define IOBAND_LEASE_END_MAX_NS	(500LL * NSEC_PER_MSEC)
-/* Leases are for so many GAP_NS together at most, and no I/O takes as many as LONG of these. */
+/*
+ * All leases are for GAPS times ->lease_gap_ns at most; an I/O that takes LONG times it suits none.
+ */
 #define IOBAND_LEASE_GAPS	200
 #define IOBAND_LEASE_LONG	3
-/* The first windows after leases see what these have left. */
+/* The number of windows after leases that are ignored: they see I/Os that leases have left. */
 #define IOBAND_LEASE_IGNORE	2
-/* While somebody waits it is looked whether the device is busy. */
+/* The time after which it is checked again that the device is busy, while a group waits. */
 #define IOBAND_LEASE_WATCH_NS	(100 * NSEC_PER_USEC)
-/* A group that has bought nothing for so long is not active. */
+/* The time after which a group that has bought nothing is not active. */
 #define IOBAND_LEASE_IDLE_NS	NSEC_PER_MSEC
 
 /**
- * ioband_lease_init - no device time has been bought yet
+ * ioband_lease_init - set up the leases of a device, of which there are none yet
  * @sh:		the device
  */
 void ioband_lease_init(struct ioband_sharer *sh)
@@ -82,7 +85,7 @@ static void ioband_lease_begin(struct ioband_dev *dev, s64 now)
 	WRITE_ONCE(dev->leasing, true);
 }
 
-/* Is a device one for leases, and known well enough? */
+/* Do leases suit a device, and is enough known of it? */
 static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 {
 	u64 gap_ns = READ_ONCE(sh->lease_gap_ns);
@@ -91,10 +94,10 @@ static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 		return false;
 	if (gap_ns >= IOBAND_LEASE_ALWAYS_NS)
 		return true;
-	/* those that led others filled places that these had left */
+	/* leading groups were dispatched, in places that the others had left free */
 	if (sh->depth.phase != IOBAND_SETTLED || sh->depth.led)
 		return false;
-	/* in the long run as well, where a device works in pulses */
+	/* a device may work in pulses: on average it has to be fast as well */
 	if (sh->gap > gap_ns || sh->cost.usual >> 8 > gap_ns)
 		return false;
 	if (now - sh->lease_not_ns < IOBAND_LEASE_END_NS)
@@ -104,7 +107,7 @@ static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_lease_try - begin with leases, if the device is one for them
+ * ioband_lease_try - begin with leases if they suit the device
  * @dev:	the device
  * @now:	ns
  *
@@ -120,8 +123,8 @@ void ioband_lease_try(struct ioband_dev *dev, s64 now)
 }
 
 /*
- * May leases go on?  If a group waits because it leads others, these have to be enough for the
- * device.
+ * May leases go on?  If a group waits because it leads others, the others have to keep the device
+ * busy.
  */
 static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 {
@@ -130,7 +133,7 @@ static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 	if (now > sh->lease_until_ns || sh->nr_active < 2 ||
 	    sh->lease_not_ns > sh->lease_since_ns)
 		return false;
-	/* a stuck group sends one I/O now and then, and that is counted */
+	/* a stuck group dispatches one bio now and then, which has to be counted */
 	if (!list_empty(&sh->hung))
 		return false;
 	if (now - sh->lease_watch_ns < IOBAND_LEASE_WATCH_NS)
@@ -141,7 +144,7 @@ static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_lease_gone - a group buys no more
+ * ioband_lease_gone - note that a group has ceased to buy device time
  * @grp:	the group
  * @now:	ns
  *
@@ -170,7 +173,7 @@ static void ioband_lease_expire(struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_lease_look - somebody has dev->lock: what has passed meanwhile, and may it go on?
+ * ioband_lease_look - update leases while the lock is held, and end them if they do not suit
  * @dev:	the device
  * @now:	ns
  *
@@ -187,7 +190,7 @@ void ioband_lease_look(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_lease_end - each I/O is put in order again
+ * ioband_lease_end - let each I/O be ordered again
  * @dev:	the device
  * @now:	ns
  *
@@ -198,11 +201,11 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 	if (!dev->leasing)
 		return;
 	WRITE_ONCE(dev->leasing, false);
-	/* what completed meanwhile was not seen */
+	/* completions since then were not observed */
 	dev->share.last = now;
 	dev->share.lease_ended_ns = now;
 	dev->share.depth.ignore = IOBAND_LEASE_IGNORE;
-	/* it is of the time in which each I/O is put in order that dips may have a part */
+	/* dips may take a part of the time in which each I/O is ordered: put off the next one */
 	dev->share.depth.dip_at_ns += now - dev->share.lease_since_ns;
 	dev->share.lease_windows = dev->share.depth.windows;
 	dev->share.lease_blocks = dev->share.cost.turn;
@@ -210,11 +213,11 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_lease_wait - somebody waits while I/Os pass without the lock
+ * ioband_lease_wait - have a group that waits looked after while I/Os pass without the lock
  * @dev:	the device
  * @now:	ns
  *
- * Others may leave the device, and not look.
+ * The timer is set, as the groups that pass may become idle without taking the lock.
  *
  * Context: dev->lock held; ioband_kick() has to follow.
  */
@@ -227,7 +230,7 @@ void ioband_lease_wait(struct ioband_dev *dev, s64 now)
 		ioband_time(dev, timer, now + IOBAND_LEASE_WATCH_NS);
 }
 
-/* What a group buys for a CPU: device time, ns << 8, that of one I/O at least. */
+/* The device time, ns << 8, that a group buys for a CPU: that of one I/O at least. */
 static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 {
 	u64 most = div_u64((u64)grp->dev->share.lease_ns << 8, num_online_cpus());
@@ -239,15 +242,15 @@ static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 }
 
 /**
- * ioband_lease_suits - an I/O is given to the device
+ * ioband_lease_suits - note whether an I/O that is dispatched suits leases
  * @sh:		the device
  * @bio:	the I/O
- * @cost:	what it takes of it, ns << 8
- * @charged:	and what is charged for it: something else if the cost is not known well
+ * @cost:	device time that it takes, ns << 8
+ * @charged:	device time that it is charged for; another one if costs are not known well
  * @now:	ns
  *
- * For a while there are no leases after writeback, which is not to go all at once, or after an I/O
- * that takes long, nor as long as costs have to be learned.
+ * If it does not there are no leases for a while.  Writeback must not pass all at once, a long I/O
+ * would make shares inexact, and costs cannot be learned during leases.
  *
  * Context: dev->lock held.
  */
@@ -260,10 +263,10 @@ void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cos
 }
 
 /**
- * ioband_lease_give - a bio of a group is given to the device, and not counted
+ * ioband_lease_give - dispatch a bio of a group without counting it, and buy a lease
  * @grp:	the group, whose fifos do not have the bio any more
  * @bio:	the bio
- * @buys:	is it submitted on this CPU, where others like it are to follow?
+ * @buys:	is it submitted on this CPU, where bios like it are likely to follow?
  * @now:	ns
  *
  * Context: dev->lock held.

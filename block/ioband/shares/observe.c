@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bios that come back to the share gate, and what they tell of the device: what an
- * I/O costs, how many it does at once, and how many it has to have for that.
+ * Bios that complete, and what the share gate learns of the device from them: what an I/O costs,
+ * how many I/Os the device does at once, and how many have to be on their way for that.
  */
 #include <linux/blk-mq.h>
 #include <linux/ktime.h>
@@ -11,14 +11,14 @@
 #include "../ioband.h"
 #include "../math/depth_done.h"
 
-/* An I/O that takes longer than so many others counts as if it took that. */
+/* The latency of an I/O counts as this many times the average at most. */
 #define IOBAND_LATENCY_TIMES	16
-/* CPUs are busy if it takes such a part of what an I/O takes until it is submitted. */
+/* CPUs are busy if I/Os take more than 1 / PART of their latency from dispatch to submission. */
 #define IOBAND_LATE_PART	4
-/* I/Os that a disk that turns chooses the next one among. */
+/* The number of I/Os among which a rotational disk chooses the next one. */
 #define IOBAND_CHOOSES		32
 
-/* What it takes of a device does not depend on its length. */
+/* Does the device time of a bio depend on its length? */
 static bool ioband_has_length(const struct bio *bio)
 {
 	return bio_op(bio) == REQ_OP_READ || bio_op(bio) == REQ_OP_WRITE ||
@@ -26,10 +26,10 @@ static bool ioband_has_length(const struct bio *bio)
 }
 
 /**
- * ioband_bio_length - the length that a bio costs by
+ * ioband_bio_length - find the length by which a bio is charged
  * @bio:	the bio
  *
- * Return: bytes, 0 for one that moves no data.
+ * Return: bytes, 0 if its device time does not depend on its length.
  */
 u32 ioband_bio_length(const struct bio *bio)
 {
@@ -37,10 +37,10 @@ u32 ioband_bio_length(const struct bio *bio)
 }
 
 /**
- * ioband_observe_size - an I/O is given to the device
+ * ioband_observe_size - account for the length of an I/O that is dispatched
  * @sh:		the device
- * @size:	its class, see ioband_window_class()
- * @bytes:	its length: when it comes back it has forgotten that
+ * @size:	the I/O's class, see ioband_window_class()
+ * @bytes:	its length; when it completes, only its class is known
  *
  * Context: dev->lock held.
  */
@@ -51,7 +51,7 @@ void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes)
 	*average = *average ? *average + (s64)(((u64)bytes << 8) - *average) / 16 : (u64)bytes << 8;
 }
 
-/* Is what completes meanwhile what the device can do? */
+/* Is the device busy, so that completions show what it can do? */
 static bool ioband_is_busy(const struct ioband_sharer *sh)
 {
 	switch (sh->depth.phase) {
@@ -64,13 +64,13 @@ static bool ioband_is_busy(const struct ioband_sharer *sh)
 	}
 }
 
-/* What the device is like, from one more completion. */
+/* Learn from a bio that has completed. */
 static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned int size, s64 now)
 {
 	struct ioband_io io = {
 		.class = size,
 		.inflight = sh->infl - sh->stuck,
-		/* what a group that hangs has waiting does not wait for a tag */
+		/* bios that wait in a stuck group do not wait for a tag */
 		.outstanding = list_empty(&sh->hung) ? sh->outstanding : 0,
 		.given_ns = bio->issue_time_ns,
 	};
@@ -78,7 +78,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	u32 bytes = ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0;
 
 	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
-	/* of one that hung for half a minute little is to be learned */
+	/* an I/O that has hung for half a minute tells little of the others */
 	if (sh->latency)
 		latency = min(latency, IOBAND_LATENCY_TIMES * sh->latency);
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
@@ -89,25 +89,25 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	ioband_depth_done(&sh->depth, &io, now);
 }
 
-/* How many more should be let go, since it takes a while until they are submitted? */
+/* How many more bios should be dispatched, since some time passes until they are submitted? */
 static unsigned int ioband_ahead_of(const struct ioband_dev *dev)
 {
 	const struct ioband_sharer *sh = &dev->share;
 	unsigned int ahead = ioband_ahead(sh->lag, sh->latency, sh->depth.depth);
 
-	/* without a scheduler submission waits for a tag, and that may be what takes long */
+	/* without a scheduler, submitters wait for tags, which may be why submission takes long */
 	if (!READ_ONCE(dev->q->elevator))
 		ahead = min(ahead, sh->depth.tags - min(sh->depth.depth, sh->depth.tags));
 	return ahead;
 }
 
 /**
- * ioband_observe_sent - bios are about to be submitted
+ * ioband_observe_sent - note that bios are about to be submitted
  * @dev:	the device
- * @bio:	the first, or NULL
- * @carried:	how many of them had to wait for their share
+ * @bio:	the first of them, or NULL
+ * @carried:	how many of them have waited for their share
  *
- * Looks how long ago the first one was let go.
+ * Learns from the first bio how long bios take from dispatch to submission.
  *
  * Context: dev->lock held.
  */
@@ -130,8 +130,8 @@ void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned
 }
 
 /*
- * All that the device takes: beyond that submitters wait where no weight counts, or a driver
- * refuses I/Os and tries again later.  A device without tags does not say.
+ * The number of I/Os that the device accepts.  Beyond that submitters wait where no weight counts,
+ * or a driver refuses I/Os and tries again later.  It is not known for a device without tags.
  */
 static unsigned int ioband_tags(struct request_queue *q)
 {
@@ -152,7 +152,7 @@ static unsigned int ioband_chooses(struct request_queue *q)
 }
 
 /**
- * ioband_observe_anew - what is known of a device may not be true any more
+ * ioband_observe_anew - forget the depth of a device, which may have changed
  * @dev:	the device
  * @now:	ns
  *
@@ -172,7 +172,7 @@ void ioband_observe_anew(struct ioband_dev *dev, s64 now)
 }
 
 /**
- * ioband_observe_elevator - with another scheduler it is another device
+ * ioband_observe_elevator - look whether a device has another scheduler or another number of tags
  * @dev:	the device
  *
  * Context: dev->lock held.
@@ -188,7 +188,7 @@ void ioband_observe_elevator(struct ioband_dev *dev)
 		ioband_depth_retag(depth, tags, chooses);
 }
 
-/* It is not in flight any more. */
+/* Take a bio that was in flight off the accounts. */
 static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
 			  s64 now)
 {
@@ -197,7 +197,7 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 	if (!--grp->share.infl)
 		list_del_init(&grp->share.busy);
 	if (sh->excess) {
-		/* half for those who wait: of two that leave, one was too many */
+		/* half for the bios that wait: of two bios that complete, one was too many */
 		sh->credit += ioband_first_grp(sh) ? cost / 2 : 0;
 		sh->excess = min(sh->excess - 1, sh->infl - sh->stuck);
 	}
@@ -207,14 +207,14 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 		sh->idle_since = now;
 }
 
-/* An error, or that it would have to wait, says nothing of the device. */
+/* Does a bio tell anything of the device?  If it failed, or would have had to wait, it does not. */
 static bool ioband_tells(const struct ioband_dev *dev, const struct bio *bio)
 {
-	/* nor does it with others in the device that are not counted */
+	/* nor does it while bios are in flight that are not counted */
 	return !dev->draining && !dev->leasing && !dev->open && bio->bi_status == BLK_STS_OK;
 }
 
-/* Something of a group completes: it does not hang. */
+/* A bio of a group has completed, so the group does not hang. */
 static void ioband_progress(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
@@ -225,19 +225,19 @@ static void ioband_progress(struct ioband_grp *grp, s64 now)
 	list_move_tail(&grp->share.busy, &sh->busy);
 }
 
-/* What a bio that comes back was charged for a moment ago, most likely, and has not used. */
+/* The device time that a returned bio was most likely charged for when it was dispatched. */
 static u64 ioband_unused(const struct ioband_sharer *sh, const struct bio *bio)
 {
 	bool write = bio_data_dir(bio);
 	u64 charged = ioband_cost_charged(&sh->cost, write, ioband_bio_length(bio));
 
-	/* the first part of a split has gone, and is an I/O by itself */
+	/* the first part of a split has been dispatched, and is an I/O by itself */
 	if (bio_flagged((struct bio *)bio, BIO_BPS_THROTTLED))
 		charged -= min(charged, ioband_cost_of(&sh->cost, write, 0));
 	return charged;
 }
 
-/* A bio comes back without having completed: it shows nothing, and is charged for later. */
+/* A bio returns without having completed: it tells nothing, and is charged for again later. */
 static void ioband_share_recall(struct ioband_grp *grp, const struct bio *bio, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
@@ -272,7 +272,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		ioband_share_recall(grp, bio, now);
 	ioband_landed(sh, grp, cost, now);
 	ioband_got_back(grp, now);
-	/* it may be gone but for what we have a reference on */
+	/* the disk may be gone: only what the bio's reference keeps is left */
 	if (dev->dead)
 		return;
 	ioband_share_go(dev, NULL, now);
@@ -306,13 +306,13 @@ void __ioband_share_done(struct bio *bio)
 }
 
 /**
- * ioband_share_return - a bio that the share gate let go is to wait for a cap
- * @bio:	the rest of a split, or one remapped to a device below
+ * ioband_share_return - take back a dispatched bio that has to wait for a limit
+ * @bio:	the rest of a split, or a bio that was remapped to a device below
  *
- * It gives its place in the device to others meanwhile, passes the gate again afterwards, and
- * is charged for then.
+ * Meanwhile its place in the device is free for others.  Afterwards the bio passes the gate again,
+ * and is charged for then.
  *
- * Context: that of the submitter; no lock of ours held.
+ * Context: the submitter of the bio; none of ioband's locks held.
  */
 void ioband_share_return(struct bio *bio)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When the share gate of a device is open: nobody has to wait for anybody.
+ * When the share gate of a device is open, so that no bio has to wait.
  *
- * As long as a device has less than it does at once, and all that a gate could do is cost time; or
- * where the gate costs more of the device than it is worth, see worth.h.  What passes meanwhile
- * does so without dev->lock, see bypass.c: a CPU has its part of the room that there is, and one of
- * its bios looks here now and then.
+ * It is open while the device has fewer I/Os than it does at once, since a gate could only cost
+ * time then, and where the gate costs more of the device than it is worth, see worth.h.  Meanwhile
+ * bios pass without dev->lock, see bypass.c: each CPU has its part of the room that there is, and
+ * now and then one of its bios looks here.
  */
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
@@ -13,17 +13,17 @@
 #include "../ioband.h"
 
 /*
- * The gate opens once nobody waited for this long; for longer, up to OPEN, each time that there was
- * no more room soon after ...
+ * The gate opens once no bio has waited for CALM.  The time becomes longer, up to OPEN, each time
+ * that the gate closes for want of room within OPEN.
  */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
-/* ... and closes when somebody looks after this, for as long as it takes to measure so often. */
+/* The gate closes when a bio looks after OPEN, until this many windows have been measured. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
 #define IOBAND_OPEN_WINDOWS	2
-/* I/Os are submitted late if that takes such a part of what the device takes. */
+/* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
 
-/* A CPU may have its part of the room there is before it looks again. */
+/* Let a CPU have its part of the room before one of its bios looks again. */
 static void ioband_grant(struct ioband_passed *passed, unsigned int room)
 {
 	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
@@ -41,7 +41,7 @@ static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
 	WRITE_ONCE(dev->open, true);
 }
 
-/* Does the gate cost more than it is worth?  To see that it has to be open. */
+/* Does the gate seem to cost more than it is worth?  Then it is opened for a trial. */
 static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -52,7 +52,7 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 	return true;
 }
 
-/* Did nobody wait for long enough?  Not for long, if the gate was closed only to measure. */
+/* Has no bio waited for long enough?  If the gate was closed to measure only, that is soon. */
 static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 {
 	if (now - sh->waited >= sh->calm_ns)
@@ -61,11 +61,9 @@ static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_try_open - open the gate if the device has more than it was given
+ * ioband_try_open - open the gate if the device is not saturated
  * @dev:	the device, whose gate is not open
  * @now:	ns
- *
- * Then nobody has to wait for anybody.
  *
  * Context: dev->lock held.
  */
@@ -80,12 +78,12 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
 		return;
 	ioband_open(dev, ioband_depth_now(sh), now);
 	sh->nr_opened++;
-	/* that took long may be over, and is not seen while nobody waits */
+	/* the CPUs may be less busy by now, which is not seen while no bio waits */
 	sh->lag /= 2;
 	sh->ahead /= 2;
 }
 
-/* The gate is open because of what it costs.  May it stay so? */
+/* The gate is open because of what it costs.  May it stay open? */
 static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_worth *worth = &dev->share.worth;
@@ -104,7 +102,7 @@ static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
  * @now:	ns
  *
  * Context: dev->lock held; preemption off.
- * Return: true if it may.
+ * Return: true if it stays open.
  */
 bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 {
@@ -130,14 +128,14 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	}
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
-	/* only some have looked: who was the latest says nothing */
+	/* only some bios have looked: it is not known whether all were of ->latest */
 	sh->alone_since = now;
 	return false;
 }
 
 /**
- * ioband_open_init - the gate of a device is closed
- * @sh:		what is kept of the device
+ * ioband_open_init - set up the gate of a device, which is closed
+ * @sh:		the sharing of the device
  * @now:	ns
  */
 void ioband_open_init(struct ioband_sharer *sh, s64 now)

@@ -3,37 +3,39 @@
 #define IOBAND_SHARES_H
 
 /*
- * Shares: what is kept per group and device for them.
+ * Shares: what the files of this folder keep per group and device.
  *
- * A bio that its limits let go travels bypass.c, and gate.c unless it passes there, or bfq.c says
- * that the I/O scheduler shares the disk; open.c says when all pass, lease.c knows which bios of a
- * fast disk need not go one by one, give.c which ones go as one, tree.c who is first, and who leads
- * whom, await.c whom others wait for, and hang.c who hangs; observe.c sees it back.  weight.c has
- * the weights.  The arithmetic is in share.h, cost.h, depth.h, window.h and worth.h.
+ * A bio that has passed its limits comes to bypass.c, which lets it pass without dev->lock if it
+ * need not wait: while the device is not saturated (open.c), or paid for by device time that its
+ * group has bought (lease.c).  bfq.c tells whether the I/O scheduler shares the disk instead.
+ * gate.c holds all other bios.  tree.c knows which group is first and which groups have had more
+ * than others; await.c, for which groups others have to wait; hang.c, whose I/Os hang.  give.c
+ * dispatches a bio, and those that continue it on the disk.  observe.c learns from completions.
+ * weight.c has the weights.  The arithmetic is in math/share.h, cost.h, depth.h, window.h and
+ * worth.h.
  *
  * Invariants, all under dev->lock:
  *
- *  I7	A bio that the share gate has let go and not seen back carries its group in
- *	bi_iocost_cost, and a reference on that group's blkg: whatever the bio is
- *	remapped to, the group gets it back, once.  One that passed without the lock
- *	carries the device, which stays as long as somebody has the disk open.
+ *  I7	Until it completes or returns to the share gate, a dispatched bio carries its group in
+ *	bi_iocost_cost, and a reference on the blkg of that group: whatever device the bio is
+ *	remapped to, it is taken off the account of that group, once.  A bio that passed
+ *	without the lock carries the device instead, which exists while the disk is open.
  *  I8	Unless a group is stuck, its own node is QUEUED exactly while one of its fifos is
- *	not empty, and FLYING while both are and something is in flight or the group is
- *	awaited.  A node is in a tree of the node above exactly while it is one of the two.
- *	A node with others below is QUEUED while one of these is, else FLYING while one of
- *	these is.
- *  I13	A group is stuck if none of what it has in flight has completed for too long.
- *	sharer->stuck counts that, and the depth does not.  The group is in ->hung then,
- *	which alone says when its next I/O goes.  With the next completion it is stuck no
- *	more.
+ *	not empty.  While both are empty the node is FLYING if the group has a bio in flight,
+ *	is awaited, or has a lease (I14), else AWAY.  A node is in a tree of the node above
+ *	exactly while it is QUEUED or FLYING.  A node with nodes below is QUEUED while one of
+ *	these is, else FLYING while one of these is.
+ *  I13	A group is stuck if none of its bios in flight has completed for too long.  These
+ *	bios are counted in sharer->stuck, and take up no room in the device.  The group is in
+ *	->hung, which alone decides when its next bio is dispatched.  The next completion of
+ *	one of its bios ends this.
  *  I14	While dev->leasing is set, bios pass that are paid for by what their group has bought
- *	on their CPU: ioband_lease.left, with dev->lease_nr.  The group was charged for that
- *	under dev->lock, and is FLYING for a while after, in sharer->leased.  A group that is
- *	offline is not in there.
- *  I9	While anything is queued, something is in flight, or the timer is set.  What
- *	passed without the lock counts as in flight: its completion looks at
- *	dev->draining after it left dev->passed, and that flag is set before they are
- *	summed up.
+ *	on their CPU: ioband_lease.left, valid for dev->lease_nr.  The group was charged for it
+ *	under dev->lock, and then is FLYING for a while, in sharer->leased.  A group that is
+ *	offline is not in that list.
+ *  I9	While any bio is queued, a bio is in flight or the timer is set.  Bios that passed
+ *	without the lock count as in flight: their completion reads dev->draining after it
+ *	has updated dev->passed, and that flag is set before dev->passed is summed up.
  */
 
 #include <linux/bio.h>
@@ -53,132 +55,133 @@ struct ioband_grp;
 
 enum ioband_where {
 	IOBAND_AWAY,		/* not active */
-	IOBAND_QUEUED,		/* something waits here */
-	IOBAND_FLYING,		/* nothing does, but it has something in flight, or is awaited */
-	IOBAND_STUCK,		/* what it has in flight hangs, I13 */
+	IOBAND_QUEUED,		/* bios wait here */
+	IOBAND_FLYING,		/* no bio waits, but some are in flight, or the group is awaited */
+	IOBAND_STUCK,		/* its bios in flight hang, I13 */
 };
 
 /*
- * In the tree of groups: a group among its siblings, or a group's own I/O among its children;
- * dev->lock.
+ * A node in the tree of groups: a group among its siblings, or a group's own I/O among the groups
+ * below it.  dev->lock.
  */
 struct ioband_node {
-	struct ioband_node	*above;		/* NULL for the device */
-	struct rb_node		node;		/* in ->queued or ->flying of the one above */
+	struct ioband_node	*above;		/* NULL for the root, which is the device */
+	struct rb_node		node;		/* in ->queued or ->flying of @above */
 	enum ioband_where	where;
 	u64			tag;		/* start tag of the next I/O, ns << 8 */
 	u32			weight;
-	u64			inv;		/* of the weight, see ioband_charge_tag() */
-	s64			left_ns;	/* when it was last active */
+	u64			inv;		/* inverse of the weight, see ioband_charge_tag() */
+	s64			left_ns;	/* when the node was last active, ns */
 
-	/* of those below */
+	/* of the nodes below */
 	struct rb_root_cached	queued;		/* by tag */
 	struct rb_root_cached	flying;		/* by tag */
-	u64			vtime;		/* ns << 8, as their tags */
-	u64			vstep;		/* its average step */
-	u64			active_sum;	/* weights of those that are active */
+	u64			vtime;		/* virtual time, ns << 8, as their tags */
+	u64			vstep;		/* average step of vtime, ns << 8 */
+	u64			active_sum;	/* sum of the weights of active nodes */
 };
 
-/* A cgroup's weights; each may be another one for a device. */
+/* The weights of a cgroup; each can be overridden for a device. */
 enum ioband_weight {
 	IOBAND_WEIGHT,		/* among its siblings */
-	IOBAND_LEAF_WEIGHT,	/* of its own I/O among that of the groups below, v1 */
+	IOBAND_LEAF_WEIGHT,	/* of its own I/O among the groups below, v1 */
 	IOBAND_WEIGHTS,
 };
 
 /* per group and device: its share; dev->lock */
 struct ioband_share {
-	struct ioband_node	own;		/* its I/O */
-	struct ioband_node	all;		/* and that of the groups below; not of the root */
-	u32			weight;		/* the one that counts */
-	u32			leaf;		/* of its own I/O; 0: the default */
-	u32			own_weight[IOBAND_WEIGHTS];	/* for this device; 0: none */
+	struct ioband_node	own;		/* the group's own I/O */
+	struct ioband_node	all;		/* own I/O and groups below; not of the root */
+	u32			weight;		/* the weight in effect */
+	u32			leaf;		/* weight of its own I/O; 0: the default */
+	u32			own_weight[IOBAND_WEIGHTS];	/* set for this device; 0: none */
 
-	struct bio_list		fifo[2];	/* what waits: sync, and writeback */
-	unsigned int		turn;		/* of these two */
+	struct bio_list		fifo[2];	/* waiting bios: sync, and writeback */
+	unsigned int		turn;		/* of these two, see ioband_next_fifo() */
 	unsigned int		infl;		/* bios in flight */
-	struct list_head	busy;		/* in ->busy or ->stuck of the sharer */
-	s64			progress_ns;	/* since then none of them has completed */
-	s64			probe_ns;	/* when a stuck group may send one more */
+	struct list_head	busy;		/* in ->busy or ->hung of the sharer */
+	s64			progress_ns;	/* since then no bio has completed, ns */
+	s64			probe_ns;	/* if stuck: when one more bio may go, ns */
 	s64			owed_until_ns;	/* its tasks that made a debt wait until then */
 
-	/* how long it takes to come back after its last completion */
-	unsigned int		nr_back;	/* got back, none sent for since */
+	/* how long the group takes from a completion to its next bio */
+	unsigned int		nr_back;	/* completions that no bio has followed yet */
 	unsigned int		nr_think;
 	s64			think;
 	s64			think_dev;
 	s64			last_done;
-	s64			grace;		/* waited for until then */
-	bool			sync;		/* it comes back at once */
+	s64			grace;		/* other groups wait until then, ns */
+	bool			sync;		/* think is short, see ioband_is_sync() */
 	struct list_head	awaited;	/* in ->awaited of the sharer */
 	struct list_head	leased;		/* in ->leased of the sharer */
 	s64			leased_ns;	/* when it last bought device time */
 
 	u64			nr_waited;	/* bios that had to wait */
-	s64			waited_ns;	/* for so long, together */
+	s64			waited_ns;	/* sum of their waits */
 	struct ioband_used	used;
 };
 
-/* per device: who shares it; dev->lock */
+/* per device: the groups that share it; dev->lock */
 struct ioband_sharer {
-	struct ioband_node	top;		/* of the tree of groups, I8 */
-	struct list_head	awaited;	/* groups that have nothing, but come back */
-	struct list_head	busy;		/* groups by when an I/O last completed */
-	struct list_head	hung;		/* stuck groups, by when they may send one more */
+	struct ioband_node	top;		/* root of the tree of groups, I8 */
+	struct list_head	awaited;	/* groups without I/O that others wait for */
+	struct list_head	busy;		/* groups by when a bio last completed */
+	struct list_head	hung;		/* stuck groups, by ->probe_ns */
 	struct list_head	leased;		/* groups by when they last bought device time */
-	struct ioband_grp	*latest;	/* to come here; only compared */
-	s64			alone_since;	/* only it has come */
-	s64			solo_after_ns;	/* how long it has to be alone to pass */
-	s64			solo_since;	/* it passes */
-	s64			waited;		/* when somebody last did */
-	s64			calm_ns;	/* it opens if nobody waited for so long */
-	unsigned int		again;		/* or after so many windows; 0: not */
+	struct ioband_grp	*latest;	/* group of the last bio that came; only compared */
+	s64			alone_since;	/* since then all bios were of ->latest, ns */
+	s64			solo_after_ns;	/* how long a group is alone before it passes */
+	s64			solo_since;	/* since when the group in dev->solo passes, ns */
+	s64			waited;		/* when a bio last had to wait, ns */
+	s64			calm_ns;	/* the gate opens if no bio waited for this long */
+	unsigned int		again;		/* or once depth.windows is this much; 0: not */
 	s64			open_since;
 	unsigned int		nr_opened;
-	s64			closed;		/* or that nobody is alone any more */
+	s64			closed;		/* when bios last ceased to pass unlocked, ns */
 
 	unsigned int		infl;
-	unsigned int		excess;		/* of those, beyond the depth */
+	unsigned int		excess;		/* bios of these for which there was no room */
 	u64			credit;		/* ns << 8, see ioband_has_credit() */
-	unsigned int		outstanding;	/* and those that wait here */
+	unsigned int		outstanding;	/* bios in flight or waiting here */
 	unsigned int		nr_active;
-	unsigned int		nr_own;		/* groups with a weight of their own */
-	unsigned int		stuck;		/* in flight, of stuck groups */
-	s64			watch_ns;	/* when it is looked for them */
-	s64			hung_ns;	/* when one of them last completed */
+	unsigned int		nr_own;		/* weights that are set for this device only */
+	unsigned int		stuck;		/* bios in flight of stuck groups */
+	s64			watch_ns;	/* when to look for groups that hang, ns */
+	s64			hung_ns;	/* when a bio of a stuck group last completed, ns */
 
-	s64			gap;		/* average between completions */
-	s64			latency;	/* average in flight */
+	s64			gap;		/* average time between completions, ns */
+	s64			latency;	/* average latency, ns */
 	/* see lease.c */
-	u64			lease_gap_ns;	/* I/Os complete as often */
-	s64			lease_ns;	/* of the device, for all leases together */
+	u64			lease_gap_ns;	/* leases begin if ->gap is no longer than this */
+	s64			lease_ns;	/* device time of all leases together, at most */
 	s64			lease_since_ns;
 	s64			lease_until_ns;
-	s64			lease_ended_ns;	/* the last time */
-	s64			lease_watch_ns;	/* when it was looked whether it is busy */
-	s64			lease_not_ns;	/* when an I/O was none for leases */
-	unsigned int		lease_windows;	/* of depth, when leases ended */
-	unsigned int		lease_blocks;	/* of cost, likewise */
+	s64			lease_ended_ns;	/* when leases last ended */
+	s64			lease_watch_ns;	/* when the device was last found busy or not */
+	s64			lease_not_ns;	/* when an I/O last did not suit leases */
+	unsigned int		lease_windows;	/* depth.windows when leases last ended */
+	unsigned int		lease_blocks;	/* cost.turn, likewise */
 
-	unsigned int		on_way;		/* in flight, but not yet submitted */
-	s64			lag;		/* average until one that was let go is submitted */
-	unsigned int		ahead;		/* I/Os beyond the depth, for that */
-	s64			last;		/* completion, or start from idle */
+	unsigned int		on_way;		/* bios dispatched, but not yet submitted */
+	s64			lag;		/* average time from dispatch to submission, ns */
+	unsigned int		ahead;		/* I/Os beyond the depth, to make up for ->lag */
+	s64			last;		/* last completion, or dispatch when idle, ns */
 	s64			idle_since;
 	s64			idle_ns;
 	struct ioband_used	used;
-	u64			bytes[2 * IOBAND_WINDOW_SIZES];	/* average by class, << 8 */
+	u64			bytes[2 * IOBAND_WINDOW_SIZES];	/* average by class, bytes << 8 */
 	struct ioband_cost	cost;
-	struct elevator_queue	*elevator;	/* that the depth was found with */
+	struct elevator_queue	*elevator;	/* the scheduler with which the depth was found */
 	struct ioband_depth	depth;
-	struct ioband_worth	worth;		/* of the gate */
+	struct ioband_worth	worth;		/* what the gate costs */
 	struct ioband_ent	timer;		/* in dev->timed */
 };
 
 /*
- * What bi_iocost_cost has beside the group: the size class, in six bits of which the last three are
- * not IOBAND_CARRY_PASSED; those are it beside the device, if the bio passed without the lock
- * and is only counted, in dev->passed.
+ * The low six bits of bi_iocost_cost of a dispatched bio.  Beside a group they are the size class,
+ * coded so that the last three bits are never IOBAND_CARRY_PASSED.  Beside a device the last three
+ * bits are IOBAND_CARRY_PASSED: the bio passed without the lock, and is only counted in
+ * dev->passed.
  */
 #define IOBAND_CARRY_MASK	63
 #define IOBAND_CARRY_PASSED	7
@@ -200,13 +203,13 @@ static inline bool ioband_carry_passed(uintptr_t carried)
 	return carried % (IOBAND_CARRY_PASSED + 1) == IOBAND_CARRY_PASSED;
 }
 
-/* Has the share gate let a bio go that is not held?  I7 */
+/* Has the share gate dispatched a bio, which its limits do not hold?  I7 */
 static inline bool ioband_is_carried(const struct bio *bio)
 {
 	return bio->bi_iocost_cost;
 }
 
-/* Is it writeback, which nobody waits for? */
+/* Is a bio writeback, which no task waits for? */
 static inline bool ioband_is_background(const struct bio *bio)
 {
 	return bio_op(bio) == REQ_OP_WRITE && !op_is_sync(bio->bi_opf);
@@ -217,7 +220,7 @@ static inline bool ioband_is_active(enum ioband_where where)
 	return where == IOBAND_QUEUED || where == IOBAND_FLYING;
 }
 
-/* What the device has, but for what is stuck there. */
+/* I/Os that the device has: in flight, submitted, and not stuck. */
 static inline unsigned int ioband_in_device(const struct ioband_sharer *sh)
 {
 	unsigned int elsewhere = sh->stuck + sh->on_way;
@@ -225,7 +228,7 @@ static inline unsigned int ioband_in_device(const struct ioband_sharer *sh)
 	return sh->infl - min(elsewhere, sh->infl);
 }
 
-/* In flight, but for what had to pass, and what is stuck. */
+/* I/Os in flight that take up room: without those for which there was none, and those stuck. */
 static inline unsigned int ioband_counted(const struct ioband_sharer *sh)
 {
 	unsigned int counted = sh->infl - sh->stuck;
@@ -238,13 +241,16 @@ static inline bool ioband_has_waiting(const struct ioband_share *g)
 	return !bio_list_empty(&g->fifo[0]) || !bio_list_empty(&g->fifo[1]);
 }
 
-/* I/Os in flight at most, of which somebody who leads sends the last. */
+/* The most I/Os in flight if the last one is of a group that leads, see tree.c. */
 static inline unsigned int ioband_depth_now(const struct ioband_sharer *sh)
 {
 	return sh->depth.depth + sh->ahead;
 }
 
-/* That much longer it takes to pass without the lock if that ended soon the last time. */
+/*
+ * If bios ceased to pass without the lock soon, it takes this many times longer until they do
+ * again.
+ */
 #define IOBAND_BYPASS_TIMES	4
 
 /* bypass.c */
@@ -286,11 +292,11 @@ struct ioband_grp *ioband_behind(const struct ioband_node *n);
 bool ioband_leads(const struct ioband_grp *grp, s64 by_ns);
 s64 ioband_lead_ns(const struct ioband_grp *grp);
 
-/* give.c: what is done while dev->lock is held once */
+/* give.c: what is dispatched in one hold of dev->lock */
 struct ioband_round {
-	struct bio	*own;		/* which the caller submits, or NULL */
+	struct bio	*own;		/* the bio that the caller submits, or NULL */
 	bool		own_goes;
-	int		quantum;	/* bios that may go */
+	int		quantum;	/* bios that may still be dispatched */
 };
 
 struct bio_list *ioband_next_fifo(struct ioband_share *g);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tree of groups: who is first, and who leads whom.
+ * The tree of groups: which group is first, and which group leads which.
  *
- * On each level the least start tag goes first, see share.h.  A node leads if its tag is
- * greater than that of a sibling that has nothing waiting, but something in flight: it has had
- * more of the device, for its weight, than that one, which only wants no more.  So many I/Os
- * may be in flight as the device does at once; beyond that a group goes only while neither it
- * nor one above it leads.  Who lags behind is slowed down by those who lead, and not by others.
+ * On each level the node with the least start tag is first, see share.h.  A node leads if its tag
+ * is greater than that of a sibling that has nothing waiting, but bios in flight: the node has had
+ * more of the device, for its weight, than the sibling, which does not want more.  As many I/Os may
+ * be in flight as the device does at once; beyond that a group dispatches only while neither it nor
+ * a group above it leads.  A group that lags behind is slowed down by the I/Os of groups that lead,
+ * so only these have to wait.
  *
- * Example: A has weight 300 and B 100, each 64 I/Os at a time, on a device that does 64 at once.
- * A has all of its I/Os in flight, so B waits as soon as it has had more than a third of what A
- * has had: 21 of its I/Os are in flight beside 64 of A's.
+ * Example: A has weight 300 and B 100, and each has 64 I/Os outstanding, on a device that does 64
+ * at once.  A has all of its I/Os in flight, so B waits as soon as it has had more than a third of
+ * what A has had: 21 of its I/Os are in flight beside 64 of A's.
  *
- * All functions here want dev->lock.
+ * All functions of this file are called with dev->lock held.
  */
 #include "../ioband.h"
 
-/* A lead is forgotten after being away for so long. */
+/* A group that was away for this long does not start ahead of others any more. */
 #define IOBAND_FORGET_NS	NSEC_PER_SEC
-/* I/Os of a turnover of the device, for those that come back. */
+/* The most I/Os that count as one turnover of the device, see ioband_catch_up(). */
 #define IOBAND_LAG_IOS		256U
-/* Four of it are no half of what a tag can express. */
+/* Four times this is less than half of the range of a tag. */
 #define IOBAND_LAG_MAX		BIT_ULL(54)
 
 static struct ioband_node *rb_to_node(struct rb_node *node)
@@ -72,7 +73,7 @@ static void ioband_node_in(struct ioband_node *n)
 		rb_add_cached(&n->node, tree, ioband_before_node);
 }
 
-/* Where a node belongs by those below it. */
+/* The state of a node that has nodes below. */
 static enum ioband_where ioband_where_by_those_below(const struct ioband_node *n)
 {
 	if (first_queued(n))
@@ -81,10 +82,10 @@ static enum ioband_where ioband_where_by_those_below(const struct ioband_node *n
 }
 
 /**
- * ioband_node_init - a node of the tree, not active
+ * ioband_node_init - set up a node of the tree, which is not active
  * @n:		the node
- * @above:	the one above it, NULL for the device
- * @weight:	among its siblings, at least 1
+ * @above:	the node above it, NULL for the device
+ * @weight:	weight among its siblings, at least 1
  */
 void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight)
 {
@@ -95,20 +96,20 @@ void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weig
 }
 
 /**
- * ioband_node_weigh - a node gets another weight
+ * ioband_node_weigh - change the weight of a node
  * @n:		the node
- * @weight:	at least 1
+ * @weight:	the new weight, at least 1
  */
 void ioband_node_weigh(struct ioband_node *n, u32 weight)
 {
-	/* unsigned: a difference below 0 comes out right */
+	/* in unsigned arithmetic a difference below 0 comes out right, too */
 	if (ioband_is_active(n->where))
 		n->above->active_sum += (u64)weight - n->weight;
 	n->weight = weight;
 	n->inv = div_u64((u64)IOBAND_WEIGHT_UNIT << IOBAND_INV_SHIFT, weight);
 }
 
-/* How long does it take until the siblings of a node have had as much as that? */
+/* The device time, ns, after which the siblings of a node have advanced by @tag. */
 static s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 {
 	u64 sum = n->above->active_sum, most = div64_u64(U64_MAX, max(sum, 1ULL));
@@ -117,11 +118,11 @@ static s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 }
 
 /**
- * ioband_node_bound - a node need not wait for longer than this for its turn
+ * ioband_node_bound - bound the time for which a node has to wait for its turn
  * @n:		the node
- * @ns:		device time that it may be ahead of its siblings, at its present weight
+ * @ns:		the most device time by which it may be ahead of its siblings, at its weight
  *
- * Return: ns that it would have waited for longer.
+ * Return: ns for which it would have waited beyond that.
  */
 s64 ioband_node_bound(struct ioband_node *n, s64 ns)
 {
@@ -148,7 +149,7 @@ static void ioband_node_move(struct ioband_node *n, enum ioband_where where, s64
 		n->left_ns = now;
 }
 
-/* The same for a group's own I/O, of which those that are active are counted. */
+/* As ioband_node_move() for a group's own I/O, which counts in ->nr_active while active. */
 static void ioband_leaf_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
 {
 	struct ioband_node *n = &grp->share.own;
@@ -158,9 +159,9 @@ static void ioband_leaf_move(struct ioband_grp *grp, enum ioband_where where, s6
 }
 
 /**
- * ioband_move - a group's own I/O belongs elsewhere, I8
+ * ioband_move - change the state of a group's own I/O, I8
  * @grp:	the group
- * @where:	AWAY, FLYING or STUCK
+ * @where:	IOBAND_AWAY, IOBAND_FLYING or IOBAND_STUCK
  * @now:	ns
  */
 void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
@@ -178,15 +179,16 @@ void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
 	}
 }
 
-/* How far the siblings of a node move their tags in so much time of the device. */
+/* How far the tags of a node's level advance in @ns of device time, ns << 8. */
 static u64 ioband_slack_of(const struct ioband_node *n, s64 ns)
 {
 	return ns ? div64_u64(((u64)ns << 8) * IOBAND_WEIGHT_UNIT, n->above->active_sum) : 0;
 }
 
 /*
- * A node that comes back starts at the virtual time.  What it has fallen behind while it had all
- * it wants in flight it may claim, up to a few turnovers of the device.
+ * A node that becomes active starts at the virtual time.  If it has fallen behind while all its
+ * I/Os were in flight, it may claim that, up to a few turnovers of the device: a program that does
+ * one I/O at a time cannot ask for more.
  */
 static void ioband_catch_up(struct ioband_node *n, const struct ioband_sharer *sh, u64 cost,
 			    s64 now)
@@ -199,14 +201,14 @@ static void ioband_catch_up(struct ioband_node *n, const struct ioband_sharer *s
 				    ioband_charge_tag(cost, n->inv), IOBAND_LAG_MAX),
 			    2 * ioband_slack_of(n, sh->lease_ns));
 	else if (now - n->left_ns > IOBAND_FORGET_NS)
-		n->tag = from;	/* an old tag may seem to be ahead */
+		n->tag = from;	/* an old tag may have wrapped, and seem to be ahead */
 	n->tag = ioband_tag_max(n->tag, from);
 }
 
 /**
- * ioband_queue - a group has something waiting again
+ * ioband_queue - note that a group has a bio waiting
  * @grp:	the group
- * @cost:	of the first I/O, ns << 8
+ * @cost:	device time of its first bio, ns << 8
  * @now:	ns
  */
 void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
@@ -218,7 +220,7 @@ void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
 	if (n->weight != weight)
 		ioband_node_weigh(n, weight);
 	for (; n->above && n->where != IOBAND_QUEUED; n = n->above) {
-		/* next it leaves the tree in which it was by its old tag */
+		/* a node in a tree may get another tag here, since it leaves that tree next */
 		ioband_catch_up(n, sh, cost, now);
 		if (n == &grp->share.own)
 			ioband_leaf_move(grp, IOBAND_QUEUED, now);
@@ -228,8 +230,8 @@ void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
 }
 
 /*
- * The virtual time is the greatest start tag of those whose turn it was.  I/Os that went before
- * their turn say nothing of it.
+ * The virtual time is the greatest start tag of nodes whose turn it was.  I/Os dispatched before
+ * their turn do not advance it.
  */
 static void ioband_advance(struct ioband_node *above, u64 tag)
 {
@@ -239,7 +241,7 @@ static void ioband_advance(struct ioband_node *above, u64 tag)
 	above->vtime = tag;
 }
 
-/* Where a group's own I/O belongs after one of it went. */
+/* The state of a group's own I/O after one of its bios has been dispatched. */
 static enum ioband_where ioband_where_after(const struct ioband_share *g)
 {
 	if (g->own.where == IOBAND_STUCK)
@@ -248,10 +250,10 @@ static enum ioband_where ioband_where_after(const struct ioband_share *g)
 }
 
 /**
- * ioband_charge_io - an I/O of a group goes
- * @grp:	the group, whose fifos do not have it any more
- * @cost:	of the I/O, ns << 8
- * @turn:	was it its turn?
+ * ioband_charge_io - charge a group for an I/O that is dispatched
+ * @grp:	the group, whose fifos do not have the I/O any more
+ * @cost:	device time of the I/O, ns << 8
+ * @turn:	was it the turn of @grp?
  */
 void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 {
@@ -267,9 +269,9 @@ void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 }
 
 /**
- * ioband_refund - part of an I/O of a group does not go after all, or goes later
+ * ioband_refund - give a group back part of what it was charged for an I/O
  * @grp:	the group
- * @cost:	of that part, ns << 8
+ * @cost:	device time of that part, which is not used, or not yet, ns << 8
  */
 void ioband_refund(struct ioband_grp *grp, u64 cost)
 {
@@ -281,10 +283,10 @@ void ioband_refund(struct ioband_grp *grp, u64 cost)
 }
 
 /**
- * ioband_first_grp - whose turn is it?
+ * ioband_first_grp - find the group whose turn it is
  * @sh:		the device
  *
- * Return: NULL if nothing waits, but for stuck groups.
+ * Return: the group; NULL if only stuck groups, or none, have bios waiting.
  */
 struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh)
 {
@@ -296,7 +298,7 @@ struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh)
 }
 
 /**
- * ioband_behind - of those below a node that have all they want in flight, who lags behind most?
+ * ioband_behind - find the group that lags behind most, of flying groups below a node
  * @n:		the node, which is flying
  *
  * Return: the group.
@@ -311,11 +313,11 @@ struct ioband_grp *ioband_behind(const struct ioband_node *n)
 }
 
 /**
- * ioband_leads - does a group lead another one that has all it wants in flight?
+ * ioband_leads - tell whether a group leads another one, which has all its I/O in flight
  * @grp:	the group
- * @by_ns:	by more than this, device time
+ * @by_ns:	device time by which it has to lead at least, ns
  *
- * Return: true if it, or a group above it, does.
+ * Return: true if the group, or a group above it, does.
  */
 bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
 {
@@ -329,10 +331,10 @@ bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
 }
 
 /**
- * ioband_lead_ns - how long does it take until others have had as much as a group?
+ * ioband_lead_ns - find the time until others have had as much as a group, for its weight
  * @grp:	the group
  *
- * Return: ns of the device; less than 0 if it lags behind them; 0 if there are no others.
+ * Return: device time, ns; less than 0 if the group lags behind; 0 if no other is active.
  */
 s64 ioband_lead_ns(const struct ioband_grp *grp)
 {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Weights, and what part of a device they are.
+ * Weights, and the part of a device that a weight is worth.
  *
- * Siblings share what their parent gets, see tree.c.  A group's own I/O counts as that of a
- * child with the default weight, or on v1 with its leaf weight.  Only active ones count.
+ * Siblings share what their parent gets, see tree.c.  A group's own I/O counts as that of a child
+ * with the default weight, or on v1 with the group's leaf weight.  Only the weights of active
+ * groups count.
  */
 #include <linux/blkdev.h>
 
 #include "../ioband.h"
 
-/* On v1; v2 has CGROUP_WEIGHT_DFL. */
+/* The default weight on v1; v2 has CGROUP_WEIGHT_DFL. */
 #define IOBAND_V1_WEIGHT_DFL	500
-/* A weight counts at once, whatever was earned by the old one. */
+/* The most by which a group is ahead after a change of its weight, so that it takes effect soon. */
 #define IOBAND_WEIGHT_LEAD_NS	(10 * NSEC_PER_MSEC)
 
-/* weights of cgroups that are not the default */
+/* the number of weights of cgroups that are not the default */
 atomic_t ioband_nr_weights = ATOMIC_INIT(0);
 
 /**
- * ioband_default_weight - the weight of whom nobody gave one
+ * ioband_default_weight - find the weight of a cgroup for which none was set
  *
- * Return: by the hierarchy that the controller is on now.
+ * Return: the weight, of the hierarchy to which the controller belongs now.
  */
 u32 ioband_default_weight(void)
 {
@@ -29,11 +30,11 @@ u32 ioband_default_weight(void)
 }
 
 /**
- * ioband_blkcg_weight - a weight of a cgroup
+ * ioband_blkcg_weight - find a weight of a cgroup
  * @blkcg:	the cgroup
- * @which:	which one
+ * @which:	which of its weights
  *
- * Return: what was set, or the default.
+ * Return: the weight that was set, or the default.
  */
 u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which)
 {
@@ -41,10 +42,10 @@ u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which)
 }
 
 /**
- * ioband_leaf_weight - what a group's own I/O counts with among its children's
+ * ioband_leaf_weight - find the weight of a group's own I/O among the groups below it
  * @grp:	the group
  *
- * Return: the weight; the root's is for that alone.
+ * Return: the weight.  The root group's node is only for its own I/O: it has the group's weight.
  */
 u32 ioband_leaf_weight(struct ioband_grp *grp)
 {
@@ -54,11 +55,11 @@ u32 ioband_leaf_weight(struct ioband_grp *grp)
 }
 
 /**
- * ioband_share_part - what part of its device is a group's own?
+ * ioband_share_part - find the part of a device to which a group's own I/O is entitled
  * @grp:	the group
  *
  * Context: dev->lock held.
- * Return: ppm, 0 if it is not active.
+ * Return: millionths of the device, 0 if the group is not active.
  */
 u64 ioband_share_part(struct ioband_grp *grp)
 {
@@ -71,7 +72,7 @@ u64 ioband_share_part(struct ioband_grp *grp)
 	return div64_u64((u64)USEC_PER_SEC << IOBAND_INV_SHIFT, inv);
 }
 
-/* What a group's weight is of. */
+/* The node to which the weight of a group applies. */
 static struct ioband_node *ioband_weighed(struct ioband_grp *grp)
 {
 	return pd_to_blkg(&grp->pd)->parent ? &grp->share.all : &grp->share.own;
@@ -89,7 +90,7 @@ static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
 		ioband_node_bound(n, IOBAND_WEIGHT_LEAD_NS);
 }
 
-/* The leaf weight counts from the group's next I/O on that waits, see ioband_queue(). */
+/* The leaf weight takes effect when a bio of the group waits next, see ioband_queue(). */
 static void ioband_update_weights(struct ioband_grp *grp)
 {
 	struct blkcg *blkcg = pd_to_blkg(&grp->pd)->blkcg;
@@ -104,10 +105,10 @@ static void ioband_update_weights(struct ioband_grp *grp)
 }
 
 /**
- * ioband_set_blkcg_weight - set a weight of a cgroup
+ * ioband_set_blkcg_weight - set a weight of a cgroup for all devices
  * @blkcg:	the cgroup
- * @which:	which one
- * @weight:	in range, or 0 for the default
+ * @which:	which of its weights
+ * @weight:	the weight, in range, or 0 for the default
  *
  * Context: takes blkcg->lock.
  */
@@ -132,10 +133,10 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 
 }
 
 /**
- * ioband_set_own_weight - set a weight of a group on its device
+ * ioband_set_own_weight - set a weight of a group for its device
  * @grp:	the group
- * @which:	which one
- * @weight:	in range, or 0 for that of its cgroup
+ * @which:	which of its weights
+ * @weight:	the weight, in range, or 0 for that of the cgroup
  *
  * Context: queue_lock held; takes dev->lock.
  */
@@ -151,8 +152,8 @@ void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32
 }
 
 /**
- * ioband_weight_init - a group is made
- * @grp:	the group, of which nobody knows yet; its device is set, and the group above is made
+ * ioband_weight_init - set up the weights of a new group
+ * @grp:	the group, not yet published; its device and the group above are set up
  */
 void ioband_weight_init(struct ioband_grp *grp)
 {
@@ -171,8 +172,8 @@ void ioband_weight_init(struct ioband_grp *grp)
 }
 
 /**
- * ioband_weight_online - a group comes to a device
- * @grp:	the group, whose cgroup's weight may have changed meanwhile
+ * ioband_weight_online - update the weights of a group that comes online
+ * @grp:	the group; the weight of its cgroup may have changed since ioband_weight_init()
  *
  * Context: blkcg->lock held.
  */
@@ -183,10 +184,10 @@ void ioband_weight_online(struct ioband_grp *grp)
 }
 
 /**
- * ioband_weight_offline - a group is removed
+ * ioband_weight_offline - remove the weights of a group that goes offline
  * @grp:	the group
  *
- * It keeps its weight for what it has waiting.
+ * Its bios that wait keep the weight that was in effect.
  *
  * Context: dev->lock held.
  */
@@ -214,7 +215,7 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd)
 
 	for (int which = 0; which < IOBAND_WEIGHTS; which++)
 		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
-	/* who had its file open may have set some after it was removed */
+	/* a task that had a file open may have set limits after the cgroup was removed */
 	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
 	kfree(blkcg);
 }

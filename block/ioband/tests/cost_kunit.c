@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What cost.h promises: what I/Os take of a device is learned, and stays known.
- */
+/* Tests of cost.h: costs of I/Os are learned, and stay known. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
@@ -12,13 +10,13 @@
 #define SEC	((s64)NSEC_PER_SEC)
 #define US	((s64)NSEC_PER_USEC)
 
-/* What an I/O takes of a device that costs are learned from. */
+/* The device time of an I/O, from which costs are learned. */
 struct price {
 	s64 ios[2];		/* ns for a read, for a write */
 	s64 bytes;		/* ns for 64 KiB */
 };
 
-/* So many I/Os of two lengths, each after what it takes, in an order that is none. */
+/* Complete @ios I/Os of two lengths and directions in random order, each after its device time. */
 static void pay(struct ioband_cost *c, const struct price *price, const u32 bytes[2], int ios)
 {
 	struct rnd_state rnd;
@@ -43,7 +41,7 @@ static void cost_is_near(struct kunit *test, const struct ioband_cost *c, bool w
 	KUNIT_EXPECT_LE_MSG(test, cost, div_s64(ns * 105, 100), "row %d", row);
 }
 
-/* By length where the device is a link, by number where it is servers; by direction. */
+/* Costs by length, as of a link; by number, as of servers; and by direction. */
 static void cost_learns(struct kunit *test)
 {
 	static const struct price table[] = {
@@ -67,7 +65,7 @@ static void cost_learns(struct kunit *test)
 	}
 }
 
-/* A device that stands still for long does not make I/Os dear, nor do odd times. */
+/* A device that stands still for long does not make I/Os expensive, nor do impossible times. */
 static void cost_forgets(struct kunit *test)
 {
 	static const struct price price = { { 100 * US, 100 * US }, 0 };
@@ -105,7 +103,7 @@ static void cost_of_other_lengths(struct kunit *test)
 	cost_is_near(test, &c, true, SZ_4M, 1025 * US, 1);
 }
 
-/* Never nothing, never so much that tags could not be compared. */
+/* Costs are at least 1, and never so large that tags could not be compared. */
 static void cost_stays_in_range(struct kunit *test)
 {
 	struct ioband_cost c;
@@ -129,8 +127,8 @@ static void cost_stays_in_range(struct kunit *test)
 }
 
 /*
- * Once it is known what they cost, blocks of I/Os take the same time however many long ones
- * complete within them: what differs is what was begun before.
+ * When costs are known, blocks of I/Os take the same time however many long I/Os complete within
+ * them: these differ in what was begun before.  Costs stay as they are.
  */
 static void cost_of_chance(struct kunit *test)
 {
@@ -157,8 +155,9 @@ static void cost_of_chance(struct kunit *test)
 }
 
 /*
- * Each group sends the same mix, so blocks do not follow what is charged.  In half of them fewer
- * writes complete in the same time, as the device collects garbage: that makes no read dear.
+ * Each group submits the same mix, so blocks do not follow what is charged.  In half of them fewer
+ * writes complete in the same time, as the device collects garbage: this must not make reads
+ * expensive.
  */
 static void cost_of_one_mix(struct kunit *test)
 {
@@ -173,9 +172,10 @@ static void cost_of_one_mix(struct kunit *test)
 
 		for (unsigned int i = 0; i < ios; i++) {
 			bool write = i * writes / ios != (i + 1) * writes / ios;
+			u64 cost = ioband_cost_of(&c, write, SZ_4K);
 
 			now += block_ns / ios;
-			if (ioband_cost_charged(&c, write, SZ_4K) != ioband_cost_of(&c, write, SZ_4K))
+			if (ioband_cost_charged(&c, write, SZ_4K) != cost)
 				ioband_cost_varied(&c);
 			ioband_cost_done(&c, write, SZ_4K, 200 * US, now, 0, true);
 		}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What depth.h promises: a depth that is found on model devices, and that follows them.
- */
+/* Tests of depth.h: the queue depth of model devices is found, and changes of it are followed. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
@@ -11,17 +9,17 @@
 #define SEC	((s64)NSEC_PER_SEC)
 #define US	((s64)NSEC_PER_USEC)
 
-/* A device of @servers that each take @ns, with @outstanding I/Os that want to go. */
+/* A device with @servers that each take @ns for an I/O, and @outstanding I/Os to do. */
 struct model {
 	unsigned int servers;
 	s64 ns;
 	unsigned int jitter;	/* percent of ns, either way */
 	unsigned int outstanding;
 	bool even;		/* no group lags behind another one */
-	unsigned int tags;	/* so many in flight: then submitters wait, unseen; 0: any */
+	unsigned int tags;	/* the most in flight: more submitters wait unseen; 0: no limit */
 };
 
-/* Run it for so many completions, while a group lags behind. */
+/* Run the device for @completions, while a group lags behind unless it is even. */
 static void use(const struct model *m, struct ioband_depth *d, unsigned int completions, s64 *now)
 {
 	struct rnd_state rnd;
@@ -50,7 +48,7 @@ static void use(const struct model *m, struct ioband_depth *d, unsigned int comp
 	}
 }
 
-/* The number that it does at once is found, and soon. */
+/* The depth is found, and soon. */
 static void depth_settles(struct kunit *test)
 {
 	static const struct {
@@ -81,8 +79,9 @@ static void depth_settles(struct kunit *test)
 }
 
 /*
- * After a hang I/Os seem to take longer on an idle device than they do, and all that there is seems
- * to be done at once.  That is found out although nobody waits for anybody.
+ * After a hang, I/Os seem to take longer on the idle device than they do, and the device seems to
+ * do all I/Os at once that there are.  The depth is found again although no group lags behind
+ * others.
  */
 static void depth_after_a_hang(struct kunit *test)
 {
@@ -103,8 +102,8 @@ static void depth_after_a_hang(struct kunit *test)
 }
 
 /*
- * While it is not known yet that some hang, more and more are in flight, and the others take no
- * longer.  That is forgotten as soon as it is known, with the window that is being measured.
+ * Until I/Os are found to hang, more and more are in flight, and other I/Os take no longer.  When
+ * they are found, what was learned is forgotten, with the current window.
  */
 static void depth_before_a_hang(struct kunit *test)
 {
@@ -127,10 +126,10 @@ static void depth_before_a_hang(struct kunit *test)
 	KUNIT_EXPECT_GE(test, d.depth, 31U);
 	KUNIT_EXPECT_LE(test, d.depth, 36U);
 	KUNIT_EXPECT_FALSE(test, d.window.begun);
-	/* another one: that is undone already */
+	/* another group hangs: the depth is right already */
 	ioband_depth_undo(&d);
 	KUNIT_EXPECT_GE(test, d.depth, 31U);
-	/* if it does fewer than before it does */
+	/* a depth that has become smaller than the one that was kept stays */
 	m.servers = 8;
 	use(&m, &d, 20000, &now);
 	ioband_depth_undo(&d);
@@ -138,9 +137,9 @@ static void depth_before_a_hang(struct kunit *test)
 }
 
 /*
- * Submitters wait below, for tags of a disk that this one is made of: no more are in flight than
- * there are tags, none is held, and none takes longer.  Fewer are let go for a while, and all that
- * come then are seen.  If as few come all the same, the device may do more.
+ * Submitters wait below, for tags of a disk of which the device is made: no more I/Os are in flight
+ * than there are tags, none is held, and none takes longer.  During a dip fewer are dispatched, and
+ * all that come then are seen.  If no more come than before, the device may do more.
  */
 static void depth_of_those_unseen(struct kunit *test)
 {
@@ -161,7 +160,7 @@ static void depth_of_those_unseen(struct kunit *test)
 	KUNIT_EXPECT_GE(test, d.depth, 110U);
 }
 
-/* A device that does more or fewer at once, or is slower or faster, is followed. */
+/* Changes of the depth, and of the speed, of a device are followed. */
 static void depth_follows(struct kunit *test)
 {
 	struct model m = { 16, 100 * US, 5, 512 };
@@ -179,7 +178,7 @@ static void depth_follows(struct kunit *test)
 	}
 }
 
-/* A window in which I/Os take twice as long as on an idle device, whatever their number. */
+/* A window in which I/Os take twice as long as on the idle device, whatever their number. */
 static void see_window(struct ioband_depth *d, u64 inflight, u64 work)
 {
 	struct ioband_sample s = {
@@ -190,11 +189,13 @@ static void see_window(struct ioband_depth *d, u64 inflight, u64 work)
 	ioband_depth_track(d, &s);
 }
 
-/* I/Os that take long for another reason than their number are not made fewer if less is done. */
+/*
+ * If I/Os take long for another reason than their number, a larger depth is found if it gains work.
+ */
 static void depth_by_work(struct kunit *test)
 {
 	static const struct {
-		u64 work;		/* with ten in flight, while 800 is done with eight */
+		u64 work;		/* done with ten in flight; 800 with eight */
 		unsigned int chooses;
 		bool late;
 		bool deeper;
@@ -203,9 +204,9 @@ static void depth_by_work(struct kunit *test)
 		{ 960, 1, false, true },
 		{ 880, 1, false, false },
 		{ 800, 1, false, false },
-		/* a disk that turns does more with each, and others wait longer for that */
+		/* a rotational disk does more with each I/O, and others wait longer for that */
 		{ 1000, 32, false, false },
-		/* it is by the CPUs that more is done */
+		/* more is done because of the CPUs */
 		{ 1000, 1, true, false },
 	};
 
@@ -218,7 +219,7 @@ static void depth_by_work(struct kunit *test)
 		for (int round = 0; round < 64; round++) {
 			ioband_depth_settle(&d, 8 << 10, SEC);
 			see_window(&d, 8, 800);
-			d.turn = 8;	/* a few more are let go */
+			d.turn = 8;	/* a window with a few more I/Os */
 			see_window(&d, 10, table[i].work);
 			deeper |= d.at_once == 10 << 10;
 		}
@@ -226,7 +227,7 @@ static void depth_by_work(struct kunit *test)
 	}
 }
 
-/* A window of which little is sure counts all the same, if it is off by far. */
+/* A window with a large error counts all the same, if it is far off. */
 static void depth_far_off(struct kunit *test)
 {
 	struct ioband_sample s = {
@@ -238,14 +239,14 @@ static void depth_far_off(struct kunit *test)
 	ioband_depth_settle(&d, 4 << 10, SEC);
 	ioband_depth_track(&d, &s);
 	KUNIT_EXPECT_LT(test, d.at_once, 3950ULL);
-	/* by a few errors it may be chance */
+	/* a difference of a few errors may be chance */
 	ioband_depth_settle(&d, 4 << 10, SEC);
 	s.ratio = 1400;
 	ioband_depth_track(&d, &s);
 	KUNIT_EXPECT_GT(test, d.at_once, 4060ULL);
 }
 
-/* Of several disks that turn some would be idle with one I/O for each. */
+/* With one I/O for each of several rotational disks, some disks would be idle. */
 static void depth_of_disks(struct kunit *test)
 {
 	struct ioband_depth d;
@@ -261,7 +262,7 @@ static void depth_of_disks(struct kunit *test)
 	KUNIT_EXPECT_LE(test, d.depth, 9U);
 }
 
-/* Nothing is held between two bursts: a measurement goes on.  If that lasts it does not. */
+/* Between two bursts no I/O is held: a measurement goes on.  If that lasts, it ends. */
 static void depth_between_bursts(struct kunit *test)
 {
 	struct ioband_sample s = { .inflight = 4 << 10, .ratio = 1024, .err = 10, .led = true };
@@ -278,7 +279,7 @@ static void depth_between_bursts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d.ceiling, IOBAND_DEPTH_MAX);
 }
 
-/* Nobody lags behind and little is in flight: all may go. */
+/* No group lags behind, and few I/Os are in flight: all are dispatched. */
 static void depth_needs_a_reason(struct kunit *test)
 {
 	struct ioband_io io = { .class = 3, .inflight = 4 };
@@ -324,7 +325,7 @@ static void depth_extremes(struct kunit *test)
 	}
 }
 
-/* What completes meanwhile, and never more than three times the depth. */
+/* As many I/Os as complete meanwhile, and at most three times the depth. */
 static void depth_ahead(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, ioband_ahead(63 * US, 500 * US, 16), 2U);

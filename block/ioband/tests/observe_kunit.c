@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How far ahead of completions I/Os are let go, by the time that their submission takes:
- * in virtual time it takes none.
+ * Tests of observe.c: how many I/Os are dispatched beyond the depth, by the time that submission
+ * takes.  In virtual time it takes none, so these tests pretend that it does.
  */
 #include <kunit/test.h>
 #include <linux/ktime.h>
@@ -17,7 +17,7 @@ static struct ioband_dev *observed_dev(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, dev);
 	dev->q = kunit_kzalloc(test, sizeof(*dev->q), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, dev->q);
-	/* which are not looked into */
+	/* no function of these is called */
 	dev->q->mq_ops = (const struct blk_mq_ops *)dev;
 	spin_lock_init(&dev->lock);
 	dev->share.latency = NSEC_PER_MSEC;
@@ -25,7 +25,7 @@ static struct ioband_dev *observed_dev(struct kunit *test)
 	return dev;
 }
 
-/* 32 I/Os that are submitted @lag_ns after they were let go */
+/* 32 I/Os that are submitted @lag_ns after their dispatch */
 static void observe_lags(struct ioband_dev *dev, struct bio *bio, u64 lag_ns)
 {
 	bio->bi_iocost_cost = 1;
@@ -37,7 +37,7 @@ static void observe_lags(struct ioband_dev *dev, struct bio *bio, u64 lag_ns)
 	}
 }
 
-/* The elevator is not looked into. */
+/* With a scheduler, whose data is not used, and without one. */
 static void observe_scheduler(struct kunit *test)
 {
 	struct ioband_dev *dev = observed_dev(test);
@@ -49,7 +49,7 @@ static void observe_scheduler(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dev->share.on_way, 0U);
 	KUNIT_EXPECT_GT(test, dev->share.ahead, DEPTH / 2U);
 	KUNIT_EXPECT_LE(test, dev->share.ahead, (unsigned int)DEPTH);
-	/* no more than there are tags for, if nothing else can wait for one */
+	/* no more than there are tags for, since without a scheduler only the device has room */
 	dev->q->elevator = NULL;
 	dev->share.depth.tags = DEPTH + 2;
 	observe_lags(dev, bio, NSEC_PER_MSEC);
@@ -62,7 +62,7 @@ static void observe_others(struct kunit *test)
 	struct bio *bio = kunit_kzalloc(test, sizeof(*bio), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, bio);
-	/* it did not wait for its share */
+	/* a bio that did not wait for its share */
 	bio->issue_time_ns = ktime_get_ns() - NSEC_PER_MSEC;
 	guard(spinlock_irqsave)(&dev->lock);
 	ioband_observe_sent(dev, bio, 0);

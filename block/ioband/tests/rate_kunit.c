@@ -167,7 +167,7 @@ static void rate_charge(struct kunit *test)
 			IOBAND_TIME_MAX);
 }
 
-/* 1 MiB at 512 KiB/s, changed to 256 KiB/s after 1 s: dispatched at 3 s less a burst. */
+/* Debts: their size, whether an I/O may become one, and their bound. */
 static void rate_debt(struct kunit *test)
 {
 	static const struct {
@@ -237,6 +237,7 @@ static void rate_discard(struct kunit *test)
 				    "row %d", i);
 }
 
+/* 1 MiB at 512 KiB/s, changed to 256 KiB/s after 1 s: dispatched at 3 s less a burst. */
 static void rate_change_waiting(struct kunit *test)
 {
 	const s64 t0 = 100 * SEC;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What share.h and window.h promise: exact parts, and windows that are not fooled by bursts.
+ * Tests of share.h and window.h: shares are exact, and bursts of completions do not mislead
+ * windows.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -25,7 +26,7 @@ static void share_inverse(struct kunit *test)
 		{ 10 << 16,	3,		1,	30 << 16 },
 		{ 1 << 16,	10001,		1,	10001ULL << 16 },
 		{ 1 << 16,	10000,		10000,	1 << 16 },
-		/* beyond what is told apart */
+		/* larger values count as the largest */
 		{ IOBAND_INV_MAX, 10001,	1,	IOBAND_INV_MAX },
 		{ IOBAND_INV_MAX, U32_MAX,	1,	IOBAND_INV_MAX },
 		{ IOBAND_INV_MAX, U64_MAX,	1,	IOBAND_INV_MAX },
@@ -41,7 +42,7 @@ static void share_charge(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, 256000ULL, ioband_charge_tag(256000, 1 << 16));
 	KUNIT_EXPECT_EQ(test, 2560000ULL, ioband_charge_tag(256000, 10 << 16));
-	/* never nothing, never so much that tags could not be compared */
+	/* at least 1, and never so much that tags could not be compared */
 	KUNIT_EXPECT_EQ(test, 1ULL, ioband_charge_tag(0, 1 << 16));
 	KUNIT_EXPECT_LE(test, ioband_charge_tag(U64_MAX, IOBAND_INV_MAX), BIT_ULL(61));
 }
@@ -64,7 +65,7 @@ static void window_classes(struct kunit *test)
 	}
 }
 
-/* What was used counts in this second and in the next, and no longer. */
+/* Device time that was used counts in this second and in the next one, and no longer. */
 static void share_used(struct kunit *test)
 {
 	struct ioband_used u = { };
@@ -88,7 +89,7 @@ static void share_tags_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 5ULL, ioband_tag_max(U64_MAX - 5, 5));
 }
 
-/* A window counts what was given to the device since it began, and does not end within a burst. */
+/* A window counts I/Os given to the device since it began, and does not end within a burst. */
 static void window_bursts(struct kunit *test)
 {
 	struct ioband_io io = { .class = 3, .inflight = 64, .given_ns = SEC };
@@ -96,11 +97,11 @@ static void window_bursts(struct kunit *test)
 	struct ioband_sample s;
 	s64 now = SEC + 10000 * US;
 
-	/* given before it began */
+	/* given to the device before the window began */
 	for (int i = 0; i < 1000; i++)
 		KUNIT_EXPECT_FALSE(test, ioband_window_done(&w, &io, UINT_MAX, now + i, &s));
 	KUNIT_EXPECT_EQ(test, w.nr, 0U);
-	/* 64 at once, each 10 ms */
+	/* bursts of 64 I/Os, each of 10 ms */
 	for (int burst = 0; burst < 2; burst++) {
 		io.given_ns = now + 1000;
 		now = io.given_ns + 10000 * US;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What worth.h promises: a gate that costs a third of what could be done or more opens, and one
- * that costs less is tried seldom.
+ * Tests of worth.h: a gate that costs a third or more of the work that could be done opens, and a
+ * gate that costs less is seldom opened for a trial.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -10,16 +10,16 @@
 
 #define MS	((s64)NSEC_PER_MSEC)
 
-/* A device, and what is done there in a ms while the gate is closed, or open. */
+/* A device, and the I/Os that are done there in a ms while the gate is closed, or open. */
 struct load {
 	unsigned int	closed;
 	unsigned int	open;
 	bool		late;
-	unsigned int	busy_ms;	/* of each period, ... */
-	unsigned int	idle_ms;	/* ... in whose rest nothing is to be done */
+	unsigned int	busy_ms;	/* in each period, ... */
+	unsigned int	idle_ms;	/* ... and there is nothing to do for the rest of it */
 };
 
-/* Returns for how many ms the gate was open. */
+/* Returns the number of ms for which the gate was open. */
 static unsigned int run(struct ioband_worth *w, const struct load *load, unsigned int from_ms,
 			unsigned int to_ms)
 {
@@ -54,7 +54,7 @@ static void worth_costs(struct kunit *test)
 	run(&w, &costs, 250, 1000);
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 1U);
 	KUNIT_EXPECT_GE(test, run(&w, &costs, 1000, 31000), 29000U);
-	/* the gate is worth it again: it is closed within the time that it stays open at most */
+	/* the gate costs nothing any more: it closes after the longest time of staying open */
 	run(&w, &calm, 31000, 40000);
 	KUNIT_EXPECT_LE(test, run(&w, &calm, 40000, 60000), 200U);
 }
@@ -67,7 +67,7 @@ static void worth_pays(struct kunit *test)
 	ioband_worth_init(&w);
 	run(&w, &pays, 1, 60000);
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
-	/* a trial each eight seconds */
+	/* one trial in eight seconds */
 	KUNIT_EXPECT_LE(test, run(&w, &pays, 60000, 140000), 300U);
 	KUNIT_EXPECT_GE(test, run(&w, &pays, 140000, 220000), 200U);
 }
@@ -86,7 +86,7 @@ static void worth_of_no_interest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run(&w, &nothing, 20000, 30000), 0U);
 }
 
-/* Bursts are no more while the gate is open, but a trial begins with one. */
+/* Opening the gate makes bursts no faster, but a trial begins together with a burst. */
 static void worth_of_bursts(struct kunit *test)
 {
 	const struct load bursts = {
@@ -99,7 +99,7 @@ static void worth_of_bursts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
 }
 
-/* I/Os that are sent while the gate is open, and not done by the device. */
+/* Many I/Os are submitted while the gate is open, and the device does not complete them. */
 static void worth_of_floods(struct kunit *test)
 {
 	struct ioband_worth w;
@@ -115,7 +115,7 @@ static void worth_of_floods(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w.nr_costs, 0U);
 }
 
-/* No number that may come here is too large, nor any time too short. */
+/* Numbers are not too large for the arithmetic, nor times too short. */
 static void worth_extremes(struct kunit *test)
 {
 	struct ioband_worth w;
