@@ -12,7 +12,7 @@ config_fragments() {
 	qemu-tools) echo base qemu containers modules ;;
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
-	qemu-rt) echo base fs qemu rt ;;
+	qemu-rt) echo base qemu rt ;;
 	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools" ;;
 	esac
 }
