@@ -40,11 +40,6 @@ def bare_diffs(text):
     return patchfile.split_diffs(lines[first:])
 
 
-def content_of(diff):
-    """The content of the file that a FileDiff adds."""
-    return ''.join(line[1:] for _, lines in diff.hunks() for line in lines if line[0] == '+')
-
-
 def called(diff):
     """The names of ours that a FileDiff adds."""
     return {name for _, lines in diff.hunks() for line in lines if line[0] == '+' for name in OURS.findall(line)}
@@ -71,7 +66,7 @@ class Longterm:
         if not diff.is_new:
             return other
         mode = re.search(r'^new file mode (\d+)$', str(diff), re.M).group(1)
-        return patchfile.new_file(diff.path, patchfile.apply(other, content_of(diff)), mode)
+        return patchfile.new_file(diff.path, patchfile.apply(other, patchfile.content_of(diff)), mode)
 
     def patches(self):
         """The series as it is on this base: {file name: text}."""
@@ -100,7 +95,7 @@ class Longterm:
 
     def faults(self):
         """What of patches/BASE has been left behind by patches/, as sentences."""
-        found = []
+        found = [f'patches/{self.base}/{name} is the name of no patch' for name in self.own if not name.startswith('0000-')]
         for name, diffs in self.other.items():
             ours = {diff.path: diff for diff in self.series.parse(name).diffs}
             for path, other in diffs.items():
@@ -109,7 +104,7 @@ class Longterm:
                     found.append(f'{where} is no file of patches/{name}')
                 elif ours[path].is_new:
                     try:
-                        patchfile.apply(other, content_of(ours[path]))
+                        patchfile.apply(other, patchfile.content_of(ours[path]))
                     except PatchError as error:
                         found.append(f'patches/{self.base}: {error}')
                 elif list(other.hunks()) and called(other) != called(ours[path]):
@@ -152,7 +147,7 @@ def differences(ours, theirs, base):
             text += f'diff --git a/{diff.path} b/{diff.path}\n'
         elif not same(diff, other):
             if diff.is_new:
-                other = patchfile.changed_file(diff.path, content_of(diff), content_of(other))
+                other = patchfile.changed_file(diff.path, patchfile.content_of(diff), patchfile.content_of(other))
             text += str(other)
     text += ''.join(map(str, diffs.values()))
     return f'# What this patch does otherwise on Linux {base}; see scripts/longterm.py.\n{text}' if text else ''

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The manifest patches/series joined with the patches and the sources: what each patch should be.
 
-A later patch may change a file that an earlier one adds (Makefile, Kconfig): the source is the last state, and
-the earlier ones are found by taking the later hunks away again.
+patches/series has a line for each patch, and above the patches of each series a line "[NAME]"; the cover letter of
+that series is patches/cover-letter-NAME.txt.
+
+A later patch may change a file that an earlier one adds: the source is the last state. The earlier states are those
+of the present patches, with the change from the last state of the present patches to the source merged in. Lines that
+an earlier state does not have, or has otherwise, stay as they are there.
 """
 import glob
 import itertools
@@ -22,13 +26,31 @@ HOOK_LIMIT = 150
 OWNERS_LIMIT = 107
 OWNERS = ('mm/', 'fs/')
 REGISTRATION = re.compile(r'MAINTAINERS|Documentation/.*|tools/testing/selftests/Makefile')
-COVER = 'cover-letter.txt'
+SECTION = re.compile(r'\[(\w+)\]')
 
 
 def read(path):
     """The text of a file, line ends untouched."""
     with open(path, encoding='utf-8', newline='') as file:
         return file.read()
+
+
+def stat(patches, before):
+    """The diffstat of several patches together; BEFORE: what there was of our files before the first of them."""
+    lines = {}      # path -> lines added, lines removed
+    for patch in patches:
+        for diff in patch.diffs:
+            added, removed = lines.get(diff.path, (0, 0))
+            hunks = [line[0] for _, hunk in diff.hunks() for line in hunk]
+            lines[diff.path] = added + hunks.count('+'), removed + hunks.count('-')
+    # what one of them adds and a later one takes away again is in neither
+    for path, (added, removed) in lines.items():
+        if path not in before:
+            lines[path] = added - removed, 0
+    total = [sum(counts) for counts in zip(*lines.values())]
+    width = max(map(len, lines))
+    return ''.join(f' {path:<{width}} | {added + removed:>4}\n' for path, (added, removed) in sorted(lines.items())) + \
+        f' {len(lines)} files changed, {total[0]} insertions(+), {total[1]} deletions(-)\n'
 
 
 class Series:
@@ -38,13 +60,18 @@ class Series:
         self.top = top
         self.adds = {}      # patch name -> paths it adds, in the manifest's order
         self.sources = {}   # kernel path -> (content, mode)
+        self.letters = {}   # name of a cover letter -> names of its patches
         for number, line in enumerate(read(self.file('series')).splitlines(), 1):
             line = line.split('#')[0].strip()
-            if line:
+            if SECTION.fullmatch(line):
+                self.letters[f'cover-letter-{line[1:-1]}.txt'] = []
+            elif line:
                 name, colon, paths = line.partition(':')
                 if not colon or name in self.adds:
                     raise PatchError(f'patches/series line {number}: want "NNNN-name.patch: path path ..." once per patch')
                 self.adds[name] = paths.split()
+                if self.letters:
+                    list(self.letters.values())[-1].append(name)
         self.owner = {path: name for name, paths in self.adds.items() for path in paths}
         if len(self.owner) != sum(map(len, self.adds.values())):
             raise PatchError('patches/series: a file is added twice')
@@ -68,37 +95,78 @@ class Series:
         except PatchError as error:
             raise PatchError(f'{name}: {error}') from None
 
+    def states(self, patches):
+        """What the present PATCHES make of our files: {path: {patch name: content}}, in the order of the patches."""
+        states = {path: {} for path in self.owner}
+        for name, patch in patches.items():
+            for diff in patch.diffs:
+                if diff.path in self.owner and diff.is_new:
+                    states[diff.path][name] = patchfile.content_of(diff)
+                elif diff.path in self.owner:
+                    before = list(states[diff.path].values())
+                    if not before:
+                        raise PatchError(f'{name} changes {diff.path}, which no patch before it adds')
+                    states[diff.path][name] = patchfile.apply(diff, before[-1])
+        return states
+
+    def wanted(self, path, states):
+        """What each patch should make of one of our files: {patch name: content}, from its present STATES."""
+        content, _ = self.sources[path]
+        last = list(states.values())[-1] if states else content
+        new = {name: state if content == last else patchfile.merge(last, state, content) for name, state in states.items()}
+        if new:
+            new[list(new)[-1]] = content
+        # the manifest may say that another patch adds the file
+        names, first = list(self.adds), self.owner[path]
+        early = [name for name in new if names.index(name) <= names.index(first)]
+        new[first] = new[early[-1]] if early else next(iter(new.values()), content)
+        for name in early:
+            if name != first:
+                del new[name]
+        return new
+
     def regenerate(self):
         """What every patch should be: {name: text}, from the sources and the hooks in the present patches."""
         patches = {name: self.parse(name) for name in self.adds}
-        state = {path: content for path, (content, _) in self.sources.items()}
-        for name in reversed(self.adds):
-            kept = []
-            for diff in patches[name].diffs:
-                if diff.is_new:
+        states = {path: self.wanted(path, old) for path, old in self.states(patches).items()}
+        before, begin, letters = {}, {}, {}
+        for letter, names in self.letters.items():
+            begin[names[0]] = letter
+        for name, patch in patches.items():
+            if name in begin:
+                letters[begin[name]] = dict(before)
+            kept = [diff for diff in patch.diffs if diff.path not in self.owner]
+            for path, new in states.items():
+                if name not in new or new[name] == before.get(path):
                     continue
-                if diff.path not in self.owner:
-                    kept.append(diff)
-                elif diff.path not in self.adds[name]:
-                    after = state[diff.path]
-                    state[diff.path] = patchfile.unapply(diff, after)
-                    kept.append(patchfile.changed_file(diff.path, state[diff.path], after))
-            kept += [patchfile.new_file(path, state[path], self.sources[path][1]) for path in self.adds[name]]
-            patches[name].diffs = sorted(kept, key=lambda diff: diff.path)
+                kept.append(patchfile.changed_file(path, before[path], new[name]) if path in before else
+                            patchfile.new_file(path, new[name], self.sources[path][1]))
+                before[path] = new[name]
+            patch.diffs = sorted(kept, key=lambda diff: diff.path)
         texts = {name: str(patch) for name, patch in patches.items()}
-        if os.path.exists(self.file(COVER)):
-            self.texts[COVER] = read(self.file(COVER))
-            texts[COVER] = self.cover(list(patches.values()))
+        for letter, state in letters.items():
+            if os.path.exists(self.file(letter)):
+                self.texts[letter] = read(self.file(letter))
+                texts[letter] = self.cover(letter, [patches[name] for name in self.letters[letter]], state)
         return texts
 
-    def cover(self, patches):
-        """The cover letter with its list of patches and diffstat anew; they begin at a line like "Name (5):"."""
-        text = re.split(r'^\S.* \(\d+\):$', self.texts[COVER], maxsplit=1, flags=re.M)[0].rstrip('\n')
+    def cover(self, letter, patches, before):
+        """A cover letter with number and list of its patches and their diffstat anew; BEFORE: our files without them.
+
+        The list begins at a line like "Name (5):"."""
+        text = re.split(r'^\S.* \(\d+\):$', self.texts[letter], maxsplit=1, flags=re.M)[0].rstrip('\n')
+        text = re.sub(r'^Subject: \[PATCH( \d+/\d+)?\]', f'Subject: [PATCH {"0" * len(str(len(patches)))}/{len(patches)}]', text)
         authors = list(dict.fromkeys(patch.author() for patch in patches))
         for author in authors:
             subjects = [patch.subject() for patch in patches if patch.author() == author]
             text += f'\n\n{author} ({len(subjects)}):\n' + '\n'.join(f'  {subject}' for subject in subjects)
-        return text + '\n\n' + patchfile.diffstat(''.join(str(diff) for patch in patches for diff in patch.diffs))
+        return f'{text}\n\n{stat(patches, before)}{self.base()}'
+
+    def base(self):
+        """The last line of a cover letter: the kernel that the series are made for."""
+        pin = os.path.join(self.top, 'scripts', 'kernel.pin')
+        match = re.search(r'^PIN_VERSION=(.*)$', read(pin), re.M) if os.path.exists(pin) else None
+        return f'\nbase-commit: v{match.group(1)}\n' if match else ''
 
     def fixes(self):
         """The patches before the first that adds a file: what they call is mainline's, so they fix that."""
@@ -121,4 +189,4 @@ class Series:
         files = [path for path in run.stdout.splitlines() if os.path.exists(os.path.join(self.top, path))]
         patches = [os.path.basename(path) for path in sorted(glob.glob(self.file('[0-9]*.patch')))]
         return [path for path in files if path not in known] + \
-            [f'patches/{name}' for name in patches if name not in self.adds and name != COVER]
+            [f'patches/{name}' for name in patches if name not in self.adds]

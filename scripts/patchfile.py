@@ -170,29 +170,31 @@ def changed_file(path, old, new):
     return FileDiff(text.splitlines(keepends=True))
 
 
-def replace(diff, content, old, new, whose):
-    """content with each hunk's lines of the kinds OLD made those of the kinds NEW; found wherever they moved to.
-
-    WHOSE lines they are is for the error when they are not found."""
+def apply(diff, content):
+    """What diff makes of content; hunks are found wherever their lines moved to."""
     lines = content.splitlines(keepends=True)
     for start, hunk in reversed(list(diff.hunks())):
         if NO_NEWLINE in hunk:
             raise PatchError(f'{diff.path}: a file without a newline at its end')
-        after = [line[1:] or '\n' for line in hunk if line[0] in old]
-        before = [line[1:] or '\n' for line in hunk if line[0] in new]
-        places = [i for i in range(len(lines) - len(after) + 1) if lines[i:i + len(after)] == after]
+        before = [line[1:] or '\n' for line in hunk if line[0] in ' -\n']
+        after = [line[1:] or '\n' for line in hunk if line[0] in ' +\n']
+        places = [i for i in range(len(lines) - len(before) + 1) if lines[i:i + len(before)] == before]
         if not places:
-            raise PatchError(f'{diff.path}: the lines {whose} are not in the source:\n' + ''.join(hunk))
+            raise PatchError(f'{diff.path}: the lines that a hunk changes are not in the source:\n' + ''.join(hunk))
         at = min(places, key=lambda i: abs(i + 1 - start))
-        lines[at:at + len(after)] = before
+        lines[at:at + len(before)] = after
     return ''.join(lines)
 
 
-def unapply(diff, content):
-    """What content was before diff."""
-    return replace(diff, content, ' +\n', ' -\n', 'that a later patch makes of it')
+def content_of(diff):
+    """The content of the file that a FileDiff adds."""
+    return ''.join(line[1:] for _, lines in diff.hunks() for line in lines if line[0] == '+')
 
 
-def apply(diff, content):
-    """What diff makes of content."""
-    return replace(diff, content, ' -\n', ' +\n', 'that a hunk changes')
+def merge(old, mine, new):
+    """MINE with the changes from OLD to NEW; where MINE itself differs from OLD it stays as it is."""
+    with tempfile.TemporaryDirectory() as cwd:
+        for name, content in (('old', old), ('mine', mine), ('new', new)):
+            with open(os.path.join(cwd, name), 'w', encoding='utf-8', newline='') as file:
+                file.write(content)
+        return git(['merge-file', '-p', '-q', '--ours', 'mine', 'old', 'new'], cwd)

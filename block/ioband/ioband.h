@@ -415,6 +415,10 @@ struct gendisk *ioband_get_disk(struct ioband_grp *grp);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
+/* ready.c */
+void ioband_share_begin(void);
+void ioband_want(struct gendisk *disk);
+
 #include "files/files.h"
 #include "limits/limits.h"
 #include "writeback/writeback.h"

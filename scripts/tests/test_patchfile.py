@@ -87,23 +87,30 @@ class TestNewFile(unittest.TestCase):
             self.assertTrue(os.access(cwd + '/d/run.sh', os.X_OK))
 
 
-class TestUnapply(unittest.TestCase):
-    """A later patch's hunks taken away."""
+class TestApply(unittest.TestCase):
+    """A hunk applied, and changes merged."""
 
     OLD = ''.join(f'line {i}\n' for i in range(30))
     NEW = OLD.replace('line 3\n', 'line 3\nmore\n\n').replace('line 20\n', 'other\n')
 
-    def test_inverts(self):
-        """unapply(changed_file(old, new), new) is old, also after the source grew in front."""
+    def test_applies(self):
+        """apply(changed_file(old, new), old) is new, also after the source grew in front."""
         diff = patchfile.changed_file('d/f', self.OLD, self.NEW)
-        self.assertEqual(patchfile.unapply(diff, self.NEW), self.OLD)
-        self.assertEqual(patchfile.unapply(diff, 'top\n' * 9 + self.NEW), 'top\n' * 9 + self.OLD)
+        self.assertEqual(patchfile.apply(diff, self.OLD), self.NEW)
+        self.assertEqual(patchfile.apply(diff, 'top\n' * 9 + self.OLD), 'top\n' * 9 + self.NEW)
 
     def test_says_what_is_missing(self):
-        """Lines that the hunk ends in but the source does not have."""
+        """Lines that the hunk changes but the source does not have."""
         diff = patchfile.changed_file('d/f', self.OLD, self.NEW)
-        with self.assertRaisesRegex(PatchError, 'd/f.*later patch'):
-            patchfile.unapply(diff, self.NEW.replace('other', 'else'))
+        with self.assertRaisesRegex(PatchError, 'd/f.*hunk'):
+            patchfile.apply(diff, self.OLD.replace('line 20', 'else'))
+
+    def test_merges(self):
+        """An earlier state gets a change of the last one, but for lines that it has otherwise or not at all."""
+        last = self.OLD.replace('line 12\n', 'line 12\nlater\n').replace('line 20\n', 'later 20\n')
+        new = last.replace('line 5\n', 'five\n').replace('later\n', 'latest\n').replace('later 20\n', 'latest 20\n')
+        self.assertEqual(patchfile.merge(last, self.OLD, new), self.OLD.replace('line 5\n', 'five\n'))
+        self.assertEqual(patchfile.merge(last, self.OLD, last), self.OLD)
 
 
 if __name__ == '__main__':

@@ -138,6 +138,32 @@ class TestSeries(unittest.TestCase):
         self.series('from-tree', self.tree)
         self.assertIn('more than 150', self.series('check', status=1))
 
+    def test_letters(self):
+        """Each series has its letter, with the number and the list of its patches and their own diffstat."""
+        manifest = self.read('patches/series').splitlines()
+        self.write(self.top, 'patches/series', f'# head\n[one]\n{manifest[0]}\n[two]\n{manifest[1]}\n')
+        for name in 'one', 'two':
+            self.write(self.top, f'patches/cover-letter-{name}.txt', f'Subject: [PATCH 0/9] block: {name}\n\nWhy.\n')
+        self.series('export')
+        one, two = (self.read(f'patches/cover-letter-{name}.txt') for name in ('one', 'two'))
+        self.assertIn('Subject: [PATCH 0/1] block: one\n\nWhy.\n\nT (1):\n  block: add a\n\n block/ioband/Kconfig  |    1\n', one)
+        self.assertNotIn('b.c', one)
+        self.assertIn(' block/ioband/Makefile |    1\n', two)
+        self.assertIn(' 4 files changed, 4 insertions(+), 0 deletions(-)\n', two)
+        self.series('check')
+        self.write(self.top, 'patches/cover-letter-one.txt', one.replace('add a', 'add b'))
+        self.assertIn('cover-letter-one.txt is not what', self.series('check', status=1))
+        self.series('from-tree', self.tree)
+        self.assertEqual([line for line in self.read('patches/series').splitlines() if line[0] in '#['], ['# head', '[one]', '[two]'])
+
+    def test_change_of_a_late_line(self):
+        """A line that a later patch adds or changes is changed there, and not in the patch that adds the file."""
+        self.write(self.top, 'block/ioband/Makefile', 'obj-y += a.o\nobj-$(B) += b.o\n')
+        self.series('export')
+        self.same_as_work()
+        self.assertEqual(self.git(self.tree, 'show', 'HEAD~:block/ioband/Makefile'), 'obj-y += a.o\n')
+        self.assertEqual(self.git(self.tree, 'show', 'HEAD:block/ioband/Makefile'), self.read('block/ioband/Makefile'))
+
     def test_new_file_to_move(self):
         """A file moved to another patch in the manifest moves there."""
         self.write(self.top, 'patches/series', '0001-block-add-a.patch: block/ioband/a.c block/ioband/Kconfig '

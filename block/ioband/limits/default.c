@@ -252,3 +252,31 @@ void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 	bio_associate_blkg_from_css(&bio, css);
 	bio_uninit(&bio);
 }
+
+/**
+ * ioband_cpd_alloc - allocate what a cgroup has for all devices: weights and limits
+ * @gfp:	allocation flags
+ *
+ * Return: a cgroup without settings, NULL if there is no memory.
+ */
+struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
+{
+	struct ioband_blkcg *blkcg = kzalloc(sizeof(*blkcg), gfp);
+
+	return blkcg ? &blkcg->cpd : NULL;
+}
+
+/**
+ * ioband_cpd_free - undo ioband_cpd_alloc()
+ * @cpd:	a cgroup that is gone
+ */
+void ioband_cpd_free(struct blkcg_policy_data *cpd)
+{
+	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
+
+	for (int which = 0; which < IOBAND_WEIGHTS; which++)
+		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
+	/* who had its file open may have set some after it was removed */
+	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
+	kfree(blkcg);
+}

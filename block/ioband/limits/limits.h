@@ -71,6 +71,8 @@ void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 
 /* default.c */
+struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
+void ioband_cpd_free(struct blkcg_policy_data *cpd);
 bool ioband_is_default(char *buf, char **body);
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
 void ioband_drop_defaults(struct blkcg *blkcg);

@@ -354,8 +354,6 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 
 void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32 weight);
 u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which);
 void ioband_weight_init(struct ioband_grp *grp);
-struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
-void ioband_cpd_free(struct blkcg_policy_data *cpd);
 
 /* bfq.c */
 #define IOBAND_BFQ_WEIGHT_MIN	1
@@ -363,9 +361,5 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd);
 bool ioband_has_bfq(void);
 u32 ioband_bfq_weight(u32 weight);
 void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight);
-
-/* ready.c */
-void ioband_share_begin(void);
-void ioband_want(struct gendisk *disk);
 
 #endif /* IOBAND_SHARES_H */

@@ -201,21 +201,3 @@ void ioband_weight_offline(struct ioband_grp *grp)
 		grp->share.own_weight[which] = 0;
 	}
 }
-
-struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
-{
-	struct ioband_blkcg *blkcg = kzalloc(sizeof(*blkcg), gfp);
-
-	return blkcg ? &blkcg->cpd : NULL;
-}
-
-void ioband_cpd_free(struct blkcg_policy_data *cpd)
-{
-	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
-
-	for (int which = 0; which < IOBAND_WEIGHTS; which++)
-		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
-	/* a task that had a file open may have set limits after the cgroup was removed */
-	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
-	kfree(blkcg);
-}

@@ -25,6 +25,7 @@ struct blkcg blkcg_root;
 struct group {
 	struct ioband_grp	grp;
 	struct blkcg_gq		blkg;
+	struct ioband_blkcg	settings;
 	struct blkcg		blkcg;
 	struct cgroup		cgroup;
 };
@@ -67,7 +68,7 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	memset(new, 0, sizeof(*new));
 	new->cgroup.parent = up ? &up->cgroup : NULL;
 	new->blkcg.css.cgroup = &new->cgroup;
-	new->blkcg.cpd = ioband_cpd_alloc(GFP_KERNEL);
+	new->blkcg.cpd = &new->settings.cpd;
 	new->blkg.blkcg = &new->blkcg;
 	new->blkg.parent = up ? &up->blkg : NULL;
 	new->blkg.pd = &new->grp.pd;
