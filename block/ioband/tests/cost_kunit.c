@@ -174,7 +174,7 @@ static void cost_of_one_mix(struct kunit *test)
 			bool write = i * writes / ios != (i + 1) * writes / ios;
 			u64 cost = ioband_cost_of(&c, write, SZ_4K);
 
-			now += block_ns / ios;
+			now += div_s64(block_ns, ios);
 			if (ioband_cost_charged(&c, write, SZ_4K) != cost)
 				ioband_cost_varied(&c);
 			ioband_cost_done(&c, write, SZ_4K, 200 * US, now, 0, true);
