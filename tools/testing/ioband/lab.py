@@ -76,27 +76,28 @@ def misses(right, got, none, moves):
     return found
 
 
-def brief(groups):
-    """One time that was measured, in a few words."""
+def brief(one):
+    """One time that was measured, see times(), in a few words."""
+    groups = one["groups"]
     whole = total(groups) or 1e-9
     parts = "  ".join(f"{name} {group['iops'] / whole:.1%} p99 {group['p99_us']:.0f} us"
                       for name, group in groups.items() if group["iops"])
-    return f"{whole:8.0f}: {parts}"
+    return f"{whole:8.0f}: {parts}  {one['moves'] / whole:.4f} moves per I/O"
 
 
 def run(directory, scenario, seeds, pool):
     """Runs a scenario with all seeds.
 
     Returns, for each time that is measured, (what was got, what was got without a gate, what was missed), of the seed
-    that missed most.
+    that missed most; see times() and misses().
     """
     program = os.path.join(directory, "sim")
-    none = pool.submit(simulate, program, scenario, 1, False)
+    none = pool.submit(times, program, scenario, 1, False)
     gated = [pool.submit(times, program, scenario, seed, True) for seed in range(1, seeds + 1)]
     worst = []
     for i, right in enumerate(scenario.right):
         without = none.result()[i]
-        tries = [(one["groups"], without, misses(right, one["groups"], without, one["moves"]))
+        tries = [(one, without, misses(right, one["groups"], without["groups"], one["moves"]))
                  for one in (each.result()[i] for each in gated)]
         worst.append(max(tries, key=lambda found: sum(by for by, _ in found[2])))
     return worst
