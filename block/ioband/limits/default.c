@@ -276,7 +276,7 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd)
 
 	for (int which = 0; which < IOBAND_WEIGHTS; which++)
 		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
-	/* who had its file open may have set some after it was removed */
+	/* a task that had a file open may have set limits after the cgroup was removed */
 	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
 	kfree(blkcg);
 }
