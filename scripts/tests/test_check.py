@@ -96,6 +96,12 @@ class TestRunner(unittest.TestCase):
         self.assertEqual(total, '1 passed, 3 failed')
         self.assertEqual(sorted(Fake.order), ['b', 'other'])
 
+    def test_failures_are_repeated(self):
+        """The last lines name what failed and why."""
+        stages = [Fake('b', fails=True), Fake('other'), Fake('t', ('b',))]
+        self.runner(*stages)
+        self.assertEqual(check.failures(stages), ['b: exit status 1', 't: not run: b failed'])
+
 
 if __name__ == '__main__':
     unittest.main()
