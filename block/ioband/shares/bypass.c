@@ -35,6 +35,8 @@
 /* Bios that passed count for this time after the gate closes, or these latencies if longer. */
 #define IOBAND_DRAIN_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DRAIN_LATENCIES	50
+/* After this many windows the device has been measured, and bios may pass again. */
+#define IOBAND_DRAIN_WINDOWS	2
 /* Of the bios that pass on a CPU, one in LOOK looks at most, and one in MAX at least ... */
 #define IOBAND_LOOK		16
 #define IOBAND_LOOK_MAX		1024
@@ -53,6 +55,7 @@ void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 	dev->share.closed = now;
 	ioband_worth_again(&dev->share.worth);
 	ioband_cost_again(&dev->share.cost);
+	dev->share.measured = dev->share.depth.windows + IOBAND_DRAIN_WINDOWS;
 }
 
 /**

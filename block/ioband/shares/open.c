@@ -17,9 +17,12 @@
  * that the gate closes for want of room within OPEN.
  */
 #define IOBAND_CALM_NS		(20 * NSEC_PER_MSEC)
-/* The gate closes when a bio looks after OPEN, until this many windows have been measured. */
+/* The gate closes when a bio looks after OPEN, so that the device is measured. */
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
-#define IOBAND_OPEN_WINDOWS	2
+/* The gate closes at once if the device has TIMES as many I/Os as it does at once. */
+#define IOBAND_OPEN_TIMES	2
+/* That the device had too many I/Os counts for this many latencies. */
+#define IOBAND_OPEN_LATENCIES	16
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
 
@@ -37,7 +40,7 @@ static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
 	dev->share.open_since = now;
-	dev->share.again = 0;
+	dev->share.full_since = 0;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -52,12 +55,15 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 	return true;
 }
 
-/* Has no bio waited for long enough?  If the gate was closed to measure only, that is soon. */
+/*
+ * Has no bio waited for long enough?  If none has waited at all since the gate closed, the device
+ * only has to be measured.
+ */
 static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 {
 	if (now - sh->waited >= sh->calm_ns)
 		return true;
-	return sh->again && sh->waited == sh->closed && sh->depth.windows >= sh->again;
+	return sh->waited == sh->closed && (int)(sh->depth.windows - sh->measured) >= 0;
 }
 
 /**
@@ -81,6 +87,23 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
 	/* the CPUs may be less busy by now, which is not seen while no bio waits */
 	sh->lag /= 2;
 	sh->ahead /= 2;
+}
+
+/*
+ * Has the device had as many I/Os as it does at once, or more, for as long as an I/O takes?  Limits
+ * dispatch I/Os in groups, so that it may have more for a moment, and room soon after.
+ */
+static bool ioband_is_filled(struct ioband_sharer *sh, unsigned int infl, s64 now)
+{
+	unsigned int depth = ioband_depth_now(sh);
+
+	if (infl < depth) {
+		sh->full_since = 0;
+		return false;
+	}
+	if (!sh->full_since || now - sh->full_since > IOBAND_OPEN_LATENCIES * sh->latency)
+		sh->full_since = now;
+	return infl >= IOBAND_OPEN_TIMES * depth || now - sh->full_since >= sh->latency;
 }
 
 /* The gate is open because of what it costs.  May it stay open? */
@@ -114,17 +137,16 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 			return true;
 	} else {
 		infl = sh->infl + ioband_passed_sum(dev);
-		if (now - sh->open_since < IOBAND_OPEN_NS && infl < ioband_depth_now(sh) &&
+		if (now - sh->open_since < IOBAND_OPEN_NS && !ioband_is_filled(sh, infl, now) &&
 		    ioband_depth_is_settled(&sh->depth)) {
-			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
+			ioband_grant(this_cpu_ptr(dev->passed),
+				     max((int)(ioband_depth_now(sh) - infl), 0));
 			return true;
 		}
-		if (now - sh->open_since >= IOBAND_OPEN_NS) {
+		if (now - sh->open_since >= IOBAND_OPEN_NS)
 			sh->calm_ns = IOBAND_CALM_NS;
-			sh->again = sh->depth.windows + IOBAND_OPEN_WINDOWS;
-		} else {
+		else
 			sh->calm_ns = min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
-		}
 	}
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);

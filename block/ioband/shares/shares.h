@@ -134,8 +134,9 @@ struct ioband_sharer {
 	s64			solo_since;	/* since when the group in dev->solo passes, ns */
 	s64			waited;		/* when a bio last had to wait, ns */
 	s64			calm_ns;	/* the gate opens if no bio waited for this long */
-	unsigned int		again;		/* or once depth.windows is this much; 0: not */
+	unsigned int		measured;	/* depth.windows once the closed gate has measured */
 	s64			open_since;
+	s64			full_since;	/* since then bios have found the open gate full; or 0 */
 	unsigned int		nr_opened;
 	s64			closed;		/* when bios last ceased to pass unlocked, ns */
 
