@@ -143,17 +143,17 @@ static inline void ioband_depth_track(struct ioband_depth *d, const struct ioban
 	}
 	/* more in flight than the depth, and I/Os take no longer?  half an error is for chance */
 	if (longer)
-		d->roomy = 0;
+		d->low_error = 0;
 	else if (s->inflight > d->at_once + d->at_once / 256)
-		d->roomy = max((s64)d->roomy + div_s64(room * 1024, s->err) - 512, 0LL);
+		d->low_error = max((s64)d->low_error + div_s64(room * 1024, s->err) - 512, 0LL);
 	/* I/Os of a burst were held, and took no longer than those between bursts */
 	if (!longer && s->held && d->at_once >= IOBAND_SERIAL &&
 	    5 * s->inflight < 4ULL * d->depth << 10)
 		d->at_once += d->at_once / 8;
-	if (d->roomy > IOBAND_DEPTH_ROOMY << 10) {
+	if (d->low_error > IOBAND_DEPTH_ROOMY << 10) {
 		d->at_once = max(d->at_once, s->inflight);
 		d->at_once += d->at_once / 4;
-		d->roomy = 0;
+		d->low_error = 0;
 		d->turn = UINT_MAX;	/* the next window tries a few more */
 	} else if (d->elastic > IOBAND_DEPTH_ELASTIC) {
 		if (ioband_depth_tries(d)) {

@@ -142,7 +142,7 @@ static bool ioband_is_overdue(struct ioband_dev *dev, const struct ioband_grp *g
 }
 
 /* On one level: do bios below @next have to wait for the sake of its siblings? */
-static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64 now)
+static bool ioband_must_await_at(struct ioband_dev *dev, struct ioband_node *next, s64 now)
 {
 	struct rb_node *node = rb_first_cached(&next->above->flying);
 	struct ioband_sharer *sh = &dev->share;
@@ -176,7 +176,7 @@ static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64
 }
 
 /**
- * ioband_bend - tell whether a group has to wait for another one although its tag is the least
+ * ioband_must_await - tell whether a group with the least tag has to wait for another one
  * @dev:	the device
  * @next:	the group, which has bios waiting
  * @now:	ns
@@ -187,19 +187,19 @@ static bool ioband_bend_at(struct ioband_dev *dev, struct ioband_node *next, s64
  *
  * Return: true if nothing may be dispatched now.
  */
-bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
+bool ioband_must_await(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 {
 	for (struct ioband_node *n = &next->share.own; n->above; n = n->above)
-		if (ioband_bend_at(dev, n, now))
+		if (ioband_must_await_at(dev, n, now))
 			return true;
 	return false;
 }
 
 /**
- * ioband_all_sent - note that all bios that a group had waiting are in flight
+ * ioband_await_all_sent - note that all bios that a group had waiting are in flight
  * @grp:	the group
  */
-void ioband_all_sent(struct ioband_grp *grp)
+void ioband_await_all_sent(struct ioband_grp *grp)
 {
 	grp->share.sync = ioband_is_sync(&grp->dev->share, &grp->share);
 }
@@ -221,16 +221,16 @@ static void ioband_think(struct ioband_share *g, s64 now)
 }
 
 /**
- * ioband_came - note that a bio of a group has come to the gate
+ * ioband_await_arrived - note that a bio of a group has come to the gate
  * @grp:	the group
  * @now:	ns
  */
-void ioband_came(struct ioband_grp *grp, s64 now)
+void ioband_await_arrived(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
 
 	/* bios that passed without the lock meanwhile were not seen here */
-	if (g->last_done < grp->dev->share.closed)
+	if (g->last_done < grp->dev->share.closed_ns)
 		g->nr_back = 0;
 	if (g->nr_back && g->own.where != IOBAND_QUEUED)
 		ioband_think(g, now);
@@ -240,13 +240,13 @@ void ioband_came(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_got_back - note that a bio of a group has completed, or waits for a limit now
+ * ioband_await_returned - note that a bio of a group has completed, or waits for a limit now
  * @grp:	the group
  * @now:	ns
  *
  * If the group has nothing waiting, this decides whether others wait for it.
  */
-void ioband_got_back(struct ioband_grp *grp, s64 now)
+void ioband_await_returned(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
 	struct ioband_share *g = &grp->share;

@@ -51,8 +51,8 @@
 void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 {
 	WRITE_ONCE(dev->draining, true);
-	dev->share.waited = now;
-	dev->share.closed = now;
+	dev->share.last_wait_ns = now;
+	dev->share.closed_ns = now;
 	ioband_worth_again(&dev->share.worth);
 	ioband_cost_again(&dev->share.cost);
 	dev->share.measured = dev->share.depth.windows + IOBAND_DRAIN_WINDOWS;
@@ -93,7 +93,7 @@ unsigned int ioband_uncounted(struct ioband_dev *dev)
 	sum = ioband_passed_sum(dev);
 	/* bios that hang do not count for ever: see hang.c */
 	hang_ns = max(IOBAND_DRAIN_NS, IOBAND_DRAIN_LATENCIES * sh->latency);
-	if (sum && (s64)ktime_get_ns() - sh->closed < hang_ns)
+	if (sum && (s64)ktime_get_ns() - sh->closed_ns < hang_ns)
 		return sum;
 	WRITE_ONCE(dev->draining, false);
 	/* the current window did not take these bios into account */

@@ -103,7 +103,7 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 		sh->depth.window.held++;
 		return false;
 	}
-	if (ioband_bend(dev, grp, now))
+	if (ioband_must_await(dev, grp, now))
 		return false;
 	if (full)
 		ioband_use_credit(sh, grp);
@@ -150,7 +150,7 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	if (ioband_first_grp(sh)) {
 		/* they wait for want of room, unless to measure the depth, or for the next round */
 		if (sh->depth.ceiling == IOBAND_DEPTH_MAX && round.quantum > 0)
-			sh->waited = now;
+			sh->last_wait_ns = now;
 		ioband_lease_wait(dev, now);
 	}
 	/* more bios may have to be dispatched: go on in the next hold of the lock */
@@ -208,9 +208,9 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		return false;
 	dev->share.outstanding++;
 	ioband_stamp(bio, now, raw_smp_processor_id());
-	ioband_came(grp, now);
+	ioband_await_arrived(grp, now);
 	if (g->own.where != IOBAND_STUCK) {
-		ioband_hope(&dev->share, now);
+		ioband_hang_arrived(&dev->share, now);
 		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
 	}
 	if (must_pass) {

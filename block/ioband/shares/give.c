@@ -75,15 +75,15 @@ void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, 
 	if (!sh->infl) {
 		sh->idle_ns += now - sh->idle_since;
 		ioband_worth_idle(&sh->worth, now - sh->idle_since);
-		sh->last = now;
+		sh->progress_ns = now;
 	}
 	sh->infl++;
 	grp->share.infl++;
-	ioband_gave(grp, now);
+	ioband_hang_dispatched(grp, now);
 	ioband_used(grp, cost, now);
 	ioband_charge_io(grp, charged, turn);
 	if (!ioband_has_waiting(&grp->share))
-		ioband_all_sent(grp);
+		ioband_await_all_sent(grp);
 	ioband_carry(grp, bio, bytes, now);
 }
 

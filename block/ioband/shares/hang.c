@@ -20,16 +20,16 @@
 #define IOBAND_DEAD_LATENCIES	8
 
 /**
- * ioband_hope - note that a device gets a bio of a group that is not stuck
+ * ioband_hang_arrived - note that a device gets a bio of a group that is not stuck
  * @sh:		the device
  * @now:	ns
  *
  * If only stuck bios were in flight, the time without a completion tells nothing, and begins anew.
  */
-void ioband_hope(struct ioband_sharer *sh, s64 now)
+void ioband_hang_arrived(struct ioband_sharer *sh, s64 now)
 {
 	if (sh->infl == sh->stuck)
-		sh->last = now;
+		sh->progress_ns = now;
 }
 
 /**
@@ -41,8 +41,8 @@ void ioband_hope(struct ioband_sharer *sh, s64 now)
  */
 bool ioband_is_dead(const struct ioband_sharer *sh, s64 now)
 {
-	return sh->infl && now - sh->last > IOBAND_DEAD_NS &&
-	       now - sh->last > IOBAND_DEAD_LATENCIES * sh->latency;
+	return sh->infl && now - sh->progress_ns > IOBAND_DEAD_NS &&
+	       now - sh->progress_ns > IOBAND_DEAD_LATENCIES * sh->latency;
 }
 
 /**
@@ -119,11 +119,11 @@ void ioband_unstick_all(struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_gave - note that a bio of a group has been dispatched
+ * ioband_hang_dispatched - note that a bio of a group has been dispatched
  * @grp:	the group
  * @now:	ns
  */
-void ioband_gave(struct ioband_grp *grp, s64 now)
+void ioband_hang_dispatched(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
 	struct ioband_share *g = &grp->share;

@@ -202,7 +202,7 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 		return;
 	WRITE_ONCE(dev->leasing, false);
 	/* completions since then were not observed */
-	dev->share.last = now;
+	dev->share.progress_ns = now;
 	dev->share.lease_ended_ns = now;
 	dev->share.depth.ignore = IOBAND_LEASE_IGNORE;
 	/* dips may take a part of the time in which each I/O is ordered: put off the next one */

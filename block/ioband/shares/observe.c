@@ -74,7 +74,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 		.outstanding = list_empty(&sh->hung) ? sh->outstanding : 0,
 		.given_ns = bio->issue_time_ns,
 	};
-	s64 latency = max(now - io.given_ns, 0), interval = now - sh->last;
+	s64 latency = max(now - io.given_ns, 0), interval = now - sh->progress_ns;
 	u32 bytes = ioband_has_length(bio) ? sh->bytes[size] >> 8 : 0;
 
 	sh->gap += sh->gap ? (interval - sh->gap) / 16 : interval;
@@ -82,7 +82,7 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	if (sh->latency)
 		latency = min(latency, IOBAND_LATENCY_TIMES * sh->latency);
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
-	sh->last = now;
+	sh->progress_ns = now;
 	io.cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), bytes);
 	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, sh->latency, now, sh->idle_ns,
 			 ioband_is_busy(sh));
@@ -219,7 +219,7 @@ static void ioband_progress(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
 
-	sh->last = now;
+	sh->progress_ns = now;
 	ioband_unstick(grp, now);
 	grp->share.progress_ns = now;
 	list_move_tail(&grp->share.busy, &sh->busy);
@@ -271,7 +271,7 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 	else
 		ioband_share_recall(grp, bio, now);
 	ioband_landed(sh, grp, cost, now);
-	ioband_got_back(grp, now);
+	ioband_await_returned(grp, now);
 	/* the disk may be gone: only what the bio's reference keeps is left */
 	if (dev->dead)
 		return;

@@ -61,9 +61,9 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
  */
 static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 {
-	if (now - sh->waited >= sh->calm_ns)
+	if (now - sh->last_wait_ns >= sh->calm_ns)
 		return true;
-	return sh->waited == sh->closed && (int)(sh->depth.windows - sh->measured) >= 0;
+	return sh->last_wait_ns == sh->closed_ns && (int)(sh->depth.windows - sh->measured) >= 0;
 }
 
 /**
@@ -163,6 +163,6 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 void ioband_open_init(struct ioband_sharer *sh, s64 now)
 {
 	sh->calm_ns = IOBAND_CALM_NS;
-	sh->waited = now;
+	sh->last_wait_ns = now;
 	ioband_worth_init(&sh->worth);
 }

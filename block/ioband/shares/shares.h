@@ -132,13 +132,13 @@ struct ioband_sharer {
 	s64			alone_since;	/* since then all bios were of ->latest, ns */
 	s64			solo_after_ns;	/* how long a group is alone before it passes */
 	s64			solo_since;	/* since when the group in dev->solo passes, ns */
-	s64			waited;		/* when a bio last had to wait, ns */
+	s64			last_wait_ns;	/* when a bio last had to wait, ns */
 	s64			calm_ns;	/* the gate opens if no bio waited for this long */
 	unsigned int		measured;	/* depth.windows once the closed gate has measured */
 	s64			open_since;
 	s64			full_since;	/* since then bios have found the open gate full; or 0 */
 	unsigned int		nr_opened;
-	s64			closed;		/* when bios last ceased to pass unlocked, ns */
+	s64			closed_ns;	/* when bios last ceased to pass unlocked, ns */
 
 	unsigned int		infl;
 	unsigned int		excess;		/* bios of these for which there was no room */
@@ -166,7 +166,7 @@ struct ioband_sharer {
 	unsigned int		on_way;		/* bios dispatched, but not yet submitted */
 	s64			lag;		/* average time from dispatch to submission, ns */
 	unsigned int		ahead;		/* I/Os beyond the depth, to make up for ->lag */
-	s64			last;		/* last completion, or dispatch when idle, ns */
+	s64			progress_ns;	/* last completion, or dispatch when idle, ns */
 	s64			idle_since;
 	s64			idle_ns;
 	struct ioband_used	used;
@@ -318,12 +318,12 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 s64 ioband_share_debt_ns(struct ioband_grp *grp);
 
 /* hang.c */
-void ioband_hope(struct ioband_sharer *sh, s64 now);
+void ioband_hang_arrived(struct ioband_sharer *sh, s64 now);
 bool ioband_is_dead(const struct ioband_sharer *sh, s64 now);
 bool ioband_has_hung(struct ioband_grp *grp, const struct bio *bio, s64 now);
 void ioband_unstick(struct ioband_grp *grp, s64 now);
 void ioband_unstick_all(struct ioband_sharer *sh, s64 now);
-void ioband_gave(struct ioband_grp *grp, s64 now);
+void ioband_hang_dispatched(struct ioband_grp *grp, s64 now);
 struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now);
 bool ioband_watch(struct ioband_dev *dev, s64 now);
 
@@ -338,10 +338,10 @@ void ioband_share_return(struct bio *bio);
 /* await.c */
 bool ioband_is_serial(const struct ioband_sharer *sh);
 void ioband_expire_awaited(struct ioband_dev *dev, s64 now);
-bool ioband_bend(struct ioband_dev *dev, struct ioband_grp *next, s64 now);
-void ioband_all_sent(struct ioband_grp *grp);
-void ioband_came(struct ioband_grp *grp, s64 now);
-void ioband_got_back(struct ioband_grp *grp, s64 now);
+bool ioband_must_await(struct ioband_dev *dev, struct ioband_grp *next, s64 now);
+void ioband_await_all_sent(struct ioband_grp *grp);
+void ioband_await_arrived(struct ioband_grp *grp, s64 now);
+void ioband_await_returned(struct ioband_grp *grp, s64 now);
 void ioband_unawait(struct ioband_grp *grp, s64 now);
 
 /* weight.c */
