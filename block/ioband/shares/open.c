@@ -8,6 +8,7 @@
  * now and then one of its bios looks here.
  */
 #include <linux/cpumask.h>
+#include <linux/math64.h>
 #include <linux/percpu.h>
 
 #include "../ioband.h"
@@ -21,26 +22,27 @@
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
 /* The gate closes at once if the device has TIMES as many I/Os as it does at once. */
 #define IOBAND_OPEN_TIMES	2
-/* That the device had too many I/Os counts for this many latencies. */
-#define IOBAND_OPEN_LATENCIES	16
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
 
-/* Let a CPU have its part of the room before one of its bios looks again. */
-static void ioband_grant(struct ioband_passed *passed, unsigned int room)
+/* Let a CPU have its part of the room before one of its bios looks again; without room each looks. */
+static void ioband_grant(struct ioband_passed *passed, int room)
 {
-	WRITE_ONCE(passed->most, READ_ONCE(passed->infl) +
-		   max(room / num_online_cpus(), 1U));
+	long part = max(room / (int)num_online_cpus(), 1);
+
+	WRITE_ONCE(passed->most, room > 0 ? READ_ONCE(passed->infl) + part : 0);
 }
 
-static void ioband_open(struct ioband_dev *dev, unsigned int room, s64 now)
+static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu)
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
 	dev->share.open_since = now;
-	dev->share.full_since = 0;
+	dev->share.looked_ns = now;
+	dev->share.looked_infl = dev->share.infl;
+	dev->share.looked_mean = dev->share.infl * 1024;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -51,7 +53,7 @@ static bool ioband_try_worth(struct ioband_dev *dev, s64 now)
 
 	if (!ioband_worth_closed(&sh->worth, IOBAND_WORTH_LATE * sh->lag > sh->latency, now))
 		return false;
-	ioband_open(dev, UINT_MAX, now);
+	ioband_open(dev, INT_MAX / 2, now);
 	return true;
 }
 
@@ -90,20 +92,21 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
 }
 
 /*
- * Has the device had as many I/Os as it does at once, or more, for as long as an I/O takes?  Limits
- * dispatch I/Os in groups, so that it may have more for a moment, and room soon after.
+ * Is the device full?  A single look does not tell: limits dispatch I/Os in groups, so that it may
+ * have too many for a moment, and devices complete them in groups, so that it may have none.  This
+ * takes the average over about the latency of an I/O, of what was in flight from look to look.
  */
-static bool ioband_is_filled(struct ioband_sharer *sh, unsigned int infl, s64 now)
+static bool ioband_is_saturated(struct ioband_sharer *sh, unsigned int infl, s64 now)
 {
-	unsigned int depth = ioband_depth_now(sh);
+	s64 since_ns = min(now - sh->looked_ns, sh->latency);
+	u64 depth = ioband_depth_now(sh);
 
-	if (infl < depth) {
-		sh->full_since = 0;
-		return false;
-	}
-	if (!sh->full_since || now - sh->full_since > IOBAND_OPEN_LATENCIES * sh->latency)
-		sh->full_since = now;
-	return infl >= IOBAND_OPEN_TIMES * depth || now - sh->full_since >= sh->latency;
+	if (since_ns > 0)
+		sh->looked_mean += div64_s64(((s64)sh->looked_infl * 1024 - sh->looked_mean) * since_ns,
+					     sh->latency);
+	sh->looked_ns = now;
+	sh->looked_infl = infl;
+	return infl >= IOBAND_OPEN_TIMES * depth || sh->looked_mean >= (s64)depth * 1024 - 512;
 }
 
 /* The gate is open because of what it costs.  May it stay open? */
@@ -137,10 +140,9 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 			return true;
 	} else {
 		infl = sh->infl + ioband_passed_sum(dev);
-		if (now - sh->open_since < IOBAND_OPEN_NS && !ioband_is_filled(sh, infl, now) &&
+		if (now - sh->open_since < IOBAND_OPEN_NS && !ioband_is_saturated(sh, infl, now) &&
 		    ioband_depth_is_settled(&sh->depth)) {
-			ioband_grant(this_cpu_ptr(dev->passed),
-				     max((int)(ioband_depth_now(sh) - infl), 0));
+			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
 			return true;
 		}
 		if (now - sh->open_since >= IOBAND_OPEN_NS)

@@ -136,7 +136,9 @@ struct ioband_sharer {
 	s64			calm_ns;	/* the gate opens if no bio waited for this long */
 	unsigned int		measured;	/* depth.windows once the closed gate has measured */
 	s64			open_since;
-	s64			full_since;	/* since then bios have found the open gate full; or 0 */
+	s64			looked_ns;	/* when a bio last looked at the open gate, ns */
+	unsigned int		looked_infl;	/* bios in flight then */
+	s64			looked_mean;	/* average of these over a latency, 1 / 1024 */
 	unsigned int		nr_opened;
 	s64			closed_ns;	/* when bios last ceased to pass unlocked, ns */
 
