@@ -3,8 +3,8 @@
 # Sourced by the bench-* scripts, which run in the guest: the selftests' fixture, and what to keep of a run.
 # Raw output goes to $GUEST_OUT; $GUEST_OUT/spec says what each file is, and bench_rows.py makes rows of it.
 set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../guest/guard.sh"
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-: "${GUEST_OUT:?this runs in a guest: scripts/bench}"
 : >"$GUEST_OUT/spec"
 
 # shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh

@@ -4,7 +4,7 @@
 # ioband=off, mainline's controllers have their files. The processor is emulated: what is asserted is bounds that hold
 # however slow it is, and order.
 # timeout: 900
-: "${GUEST_OUT:?this runs in a guest: scripts/check-deb}"
+. "$(dirname "$0")/guard.sh"
 HERE=$(cd "$(dirname "$0")/../../tools/testing/selftests/blkio" && pwd)
 # shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
 . "$HERE/blkio_lib.sh"
