@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, SCRIPTS)
+sys.path.insert(0, SCRIPTS + "/bench-parts")
 sys.dont_write_bytecode = True
 import bench_shares  # noqa: E402
 import bench_table  # noqa: E402

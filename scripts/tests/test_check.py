@@ -10,7 +10,6 @@ import time
 import unittest
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, SCRIPTS)
 sys.dont_write_bytecode = True
 loader = importlib.machinery.SourceFileLoader('check', SCRIPTS + '/check')
 check = importlib.util.module_from_spec(importlib.util.spec_from_loader('check', loader))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Samples of what kernels print when something is wrong, and when nothing is, through scripts/console-check."""
+"""Samples of what kernels print when something is wrong, and when nothing is, through scripts/lib/console-check."""
 import pathlib
 import subprocess
 import tempfile
 import unittest
 
-CHECK = pathlib.Path(__file__).resolve().parents[1] / "console-check"
+CHECK = pathlib.Path(__file__).resolve().parents[1] / "lib/console-check"
 
 BAD = {
     "warn": "WARNING: block/bio.c:1749 at bio_endio+0x12/0x40, CPU#1: fio/123",

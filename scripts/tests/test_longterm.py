@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/longterm.py on a toy series."""
+"""scripts/lib/longterm.py on a toy series."""
 import os
 import sys
 import tempfile
 import unittest
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, SCRIPTS)
+sys.path.insert(0, SCRIPTS + '/lib')
 import longterm     # noqa: E402
 import patchfile    # noqa: E402
 from patchfile import Patch     # noqa: E402

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/power_cut.py: what a file may be after a power cut, and what it may not."""
+"""scripts/guest/power_cut.py: what a file may be after a power cut, and what it may not."""
 import contextlib
 import io
 import os
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/guest")
 import power_cut as cut
 
 ROUND = 7

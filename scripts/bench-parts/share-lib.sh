@@ -11,7 +11,7 @@
 #   iocost-tuned  the same, and a model of the very disk: see tune
 # BFQ is without low_latency: its document says so for control of bandwidth, and S1 comes out better.
 . "$(dirname "${BASH_SOURCE[0]}")/bench-lib.sh"
-# shellcheck source=../tools/testing/selftests/blkio/blkio_share.sh
+# shellcheck source=../../tools/testing/selftests/blkio/blkio_share.sh
 . "$top/tools/testing/selftests/blkio/blkio_share.sh"
 
 SERIAL="completion_nsec=100000 mbps=100"

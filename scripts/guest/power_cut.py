@@ -18,6 +18,7 @@ import os
 import random
 import re
 import struct
+import subprocess
 import sys
 
 SECTOR, PAGE, CHUNK = 512, 4096, 65536
@@ -284,4 +285,5 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'guard.sh')
+    sys.exit(subprocess.run(['bash', '-c', '. "$1"', sys.argv[0], GUARD], check=False).returncode or main())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where build products and results are, as scripts/lib.sh has it for the scripts in bash."""
+"""Where build products and results are, as scripts/lib/lib.sh has it for the scripts in bash."""
 import os
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def longterm():

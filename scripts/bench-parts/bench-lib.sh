@@ -3,11 +3,11 @@
 # Sourced by the bench-* scripts, which run in the guest: the selftests' fixture, and what to keep of a run.
 # Raw output goes to $GUEST_OUT; $GUEST_OUT/spec says what each file is, and bench_rows.py makes rows of it.
 set -euo pipefail
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-: "${GUEST_OUT:?this runs in a guest: scripts/bench}"
+. "$(dirname "${BASH_SOURCE[0]}")/../guest/guard.sh"
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : >"$GUEST_OUT/spec"
 
-# shellcheck source=../tools/testing/selftests/blkio/blkio_lib.sh
+# shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
 . "$top/tools/testing/selftests/blkio/blkio_lib.sh"
 
 # spec KIND SCENARIO CASE KEY=VALUE... FILE...: a line for bench_rows.py

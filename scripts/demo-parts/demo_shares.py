@@ -4,9 +4,12 @@
 A row is one of bench_shares.py, with "seed": the shares in percent that dm-ioband v1.7.0 came to, the system that
 S1 and S2 come from, null if it was not reported.
 """
+import os
 import pathlib
+import sys
 
-import bench_shares
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/bench-parts")
+import bench_shares  # noqa: E402
 
 # dm-ioband v1.7.0, direct I/O: by cgroup with tiotest, MB/s; by partition, I/Os in 60 s
 SEED = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-# Sourced by the scripts beside it: where things are, how to speak, how to run long work.
+# Sourced by the scripts in scripts/: where things are, how to speak, how to run long work.
 # shellcheck shell=bash
 set -euo pipefail
 
-TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # Build products and results; both are safe to delete.
 BUILD=$(realpath -m "${IOBAND_BUILD:-$TOP/build}")
 OUT=$(realpath -m "${IOBAND_OUT:-$TOP/out}")
@@ -33,6 +33,7 @@ else
 	LONGTERM=$TOP/patches/$BASE
 	[ -f "$LONGTERM/kernel.pin" ] || die "the series is not carried to Linux $BASE" \
 		"BASE is one of ${PIN_VERSION%.*} $(cd "$TOP/patches" && echo */kernel.pin | sed 's,/kernel.pin,,g')"
+	# shellcheck source=../kernel.pin
 	. "$LONGTERM/kernel.pin"
 	BUILD=$BUILD/$BASE
 	OUT=$OUT/$BASE

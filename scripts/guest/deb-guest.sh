@@ -4,13 +4,13 @@
 # ioband=off, mainline's controllers have their files. The processor is emulated: what is asserted is bounds that hold
 # however slow it is, and order.
 # timeout: 900
-: "${GUEST_OUT:?this runs in a guest: scripts/check-deb}"
-HERE=$(cd "$(dirname "$0")/../tools/testing/selftests/blkio" && pwd)
-# shellcheck source=../tools/testing/selftests/blkio/blkio_lib.sh
+. "$(dirname "$0")/guard.sh"
+HERE=$(cd "$(dirname "$0")/../../tools/testing/selftests/blkio" && pwd)
+# shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
 . "$HERE/blkio_lib.sh"
-# shellcheck source=../tools/testing/selftests/blkio/blkio_tools.sh
+# shellcheck source=../../tools/testing/selftests/blkio/blkio_tools.sh
 . "$HERE/blkio_tools.sh"
-# shellcheck source=../tools/testing/selftests/blkio/blkio_systemd.sh
+# shellcheck source=../../tools/testing/selftests/blkio/blkio_systemd.sh
 . "$HERE/blkio_systemd.sh"
 
 installed() { dpkg -S "/boot/vmlinuz-$(uname -r)" "/lib/modules/$(uname -r)/modules.dep"; }

@@ -12,8 +12,8 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  (the backend comes first)
 
-import bench_shares  # noqa: E402
 import demo_shares  # noqa: E402
+import bench_shares  # noqa: E402  (demo_shares says where that is)
 from demo_plot import COLORS  # noqa: E402
 
 GROUPS = "ABC"

@@ -150,4 +150,4 @@ def differences(ours, theirs, base):
                 other = patchfile.changed_file(diff.path, patchfile.content_of(diff), patchfile.content_of(other))
             text += str(other)
     text += ''.join(map(str, diffs.values()))
-    return f'# What this patch does otherwise on Linux {base}; see scripts/longterm.py.\n{text}' if text else ''
+    return f'# What this patch does otherwise on Linux {base}; see scripts/lib/longterm.py.\n{text}' if text else ''
