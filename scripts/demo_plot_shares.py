@@ -83,7 +83,7 @@ def decorate(axes, first, ylabel):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", type=pathlib.Path, help="where scripts/demo left its results")
     folder = parser.parse_args().dir

@@ -166,7 +166,7 @@ def verdict(rows, shares):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", help="where scripts/demo left its results")
     folder = parser.parse_args().dir

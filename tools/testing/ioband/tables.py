@@ -142,7 +142,8 @@ def slowed(what):
     return lambda runs: f"{what(runs[1]) / what(runs[0]):.2f} x"
 
 
-# (published by, what, how much, texts that are run, with "none " before one without a gate, and what to say of the results)
+# (published by, what, how much, texts that are run, with "none " before one without a gate, and what to say of the
+# results)
 YARDSTICKS = [
     ("MQFQ, ATC'19", "I/Os a second of tenants that are shared, 64 CPUs", "3.1 M",
      [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=512 think_us=1\nload B depth=512 think_us=1\n"
@@ -202,7 +203,7 @@ def yardsticks(program, pool):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("table", choices=["readers", "cpus", "yardsticks", "depths"])

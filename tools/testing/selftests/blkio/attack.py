@@ -40,7 +40,7 @@ def one(plan, hierarchy, trace, folder, keep):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--folder', default='/tmp', help='where to mount things and to leave results')
     parser.add_argument('--keep', metavar='DIR', help='where traces of failures go')

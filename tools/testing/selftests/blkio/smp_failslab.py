@@ -179,7 +179,7 @@ def percpu(host, rounds):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--rounds', type=int, default=400, help='groups made while pages are short')
     parser.add_argument('cgroup', help='where the hierarchy is mounted')

@@ -140,7 +140,7 @@ class Fuzz:
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--count', type=int, default=100000, help='writes')
     parser.add_argument('--seed', type=int, default=1)

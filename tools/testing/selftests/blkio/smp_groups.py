@@ -89,7 +89,7 @@ class Groups:
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--count', type=int, default=10000, help='groups')
     parser.add_argument('--dev', required=True, metavar='M:m')

@@ -117,7 +117,7 @@ def one(seed, args):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--folder', required=True, help='for all that is of no interest afterwards')
     parser.add_argument('--keep', required=True, metavar='FOLDER', help='for the logs')
