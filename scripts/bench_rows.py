@@ -6,7 +6,8 @@ usage: bench_rows.py RESULTS.json PART...
 
 Each PART is a directory with the subdirectories "ioband" and "mainline", from the same script under
 ioband=on and ioband=off. A line of PART/*/spec is: kind, scenario, case, key=value..., file...; the kinds are
-the functions below, which yield (metric, ideal, value). Writes a list of {scenario, case, metric, ideal, ioband, mainline}. A PART with the
+the functions below, which yield (metric, ideal, value).
+Writes a list of {scenario, case, metric, ideal, ioband, mainline}. A PART with the
 subdirectory "none" has shares under several controllers; its rows are those of bench_shares.py.
 """
 import argparse
@@ -93,7 +94,7 @@ def rate(run, opt, names):
 
 
 def portion(run, opt, names):
-    """Yields the share of the first of two groups of processes, and the rate of both over that of `base`, in percent."""
+    """Yields the share of the first of two groups of processes, and the rate of both over that of `base`, in %."""
     seconds = [run.seconds_of(name, int(opt["from"])) for name in names]
     got = [sum(ios) for ios in seconds]
     yield "share of the first, %", float(opt["ideal"]), 100 * got[0] / sum(got)
@@ -166,7 +167,7 @@ def per_io(run, name):
 
 
 def instr(run, opt, names):
-    """Yields the instructions per I/O, or per `unit`, of which an I/O has `parts`; or how many more than load `base`."""
+    """Yields instructions per I/O, or per `unit`, of which an I/O has `parts`; or how many more than load `base`."""
     unit, parts = opt.get("unit", "I/O"), int(opt.get("parts", 1))
     got = per_io(run, names[0]) / parts
     if "base" not in opt:
