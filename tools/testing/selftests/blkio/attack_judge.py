@@ -203,7 +203,7 @@ def describe(limit, rate, over, start, end, part):
 
 
 def stray_bytes(events, queued, limited):
-    """Returns the bytes written to the disk that no group in limited (a set of ids) was charged for, without metadata."""
+    """Returns the bytes written that no group in limited (a set of ids) was charged for, without metadata."""
     charged = sum(event.size for event in events if event.op == 'W' and event.group in limited and not event.meta)
     return sum(bio.size for bio in queued if bio.op == 'W' and 'M' not in bio.rwbs) - charged
 

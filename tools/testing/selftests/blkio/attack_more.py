@@ -136,7 +136,7 @@ def nested(asker):
 
 
 def frame(asker):
-    """Writes to a file that the victim has made, and syncs it; measures how long an honest write of the victim waits."""
+    """Writes to a file that the victim has made, and syncs it; measures how long a write of the victim waits."""
     fd = asker.open()
     if asker.task.role == 'attack':
         asker.spoil()

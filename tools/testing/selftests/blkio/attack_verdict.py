@@ -47,7 +47,7 @@ def limits_of(attack):
                  (plan.version == 'v2' and name.startswith(group + '/'))]
         ids = {number for name in names for number in attack.ids[name]}
         tasks = [task for task in plan.tasks if task.group in names or task.other in names]
-        # vfat writes through the page cache if a direct write makes a file longer, btrfs if there is readahead beside it
+        # direct writes go through the page cache on vfat if they make a file longer, on btrfs if there is readahead
         dirty = any(BUFFERED[task.route] or plan.fs in ('vfat', 'btrfs') for task in tasks)
         mixed = dirty and not all(BUFFERED[task.route] for task in tasks)
         if key[0] == 'r' or not dirty:

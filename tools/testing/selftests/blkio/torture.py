@@ -3,8 +3,8 @@
 """Runs rounds of torture: each seed is a world of groups, disks and loads, in which things change at random.
 
 At the end of a round all I/O must have ended, all data must be right, no I/O may be held, and groups and disks must be
-removed. Prints "ok seed N: ..." or "not ok seed N: ..." for each; the log is FOLDER/seed-N.log. Exits with 3 when a round
-hangs, as the machine cannot be used after that.
+removed. Prints "ok seed N: ..." or "not ok seed N: ..." for each; the log is FOLDER/seed-N.log. Exits with 3 when a
+round hangs, as the machine cannot be used after that.
 """
 import argparse
 import os

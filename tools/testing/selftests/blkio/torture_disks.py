@@ -111,7 +111,7 @@ class Disk:
         self.null()
 
     def make_zoned(self):
-        """Makes a host-managed zoned disk; some zones may be conventional, which the sequential load can use as well."""
+        """Makes a host-managed zoned disk; some zones may be conventional, which ZoneLoad can use as well."""
         self.zoned = True
         self.null(ZONED_MIB, zoned=1, zone_size=4, zone_nr_conv=self.rng.choice((0, 0, 2)), cache_size=None,
                   zone_max_open=self.rng.choice((0, 8)), virt_boundary=0)
@@ -195,7 +195,7 @@ class Disk:
         return f'{load}{dm} suspend {how} {self.dm_name} && sleep {nap:.3f}; {dm} resume {self.dm_name}; '
 
     def flakey(self):
-        """Returns shell commands that make it fail for a while: at times, by dm-flakey, else all I/O, by an error target."""
+        """Returns shell commands that make it fail for a while: at times, by dm-flakey, or always, by an error target."""
         length, rng = self.table.split()[1], self.rng
         self.faulty = True
         if 'flakey' in run('dmsetup', 'targets'):

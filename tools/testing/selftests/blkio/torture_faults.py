@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults of a round of torture: disks stand still, fail or are pulled, and memory runs short. See torture_changes.py."""
+"""Faults of a round of torture: disks stall, fail or are pulled, and memory runs short. See torture_changes.py."""
 import contextlib
 import errno
 import os

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes files in a folder at random, by write(), direct I/O and mmap(), and checks what is in them.
 
-Data that is read meanwhile is compared. SIGTERM ends the program: then all files are synced, dropped from the page cache
-and compared. Prints a line of key=value; exits with 1 if data was wrong, with 3 after an error of a system call, which
-it names.
+Data that is read meanwhile is compared. SIGTERM ends the program: then all files are synced, dropped from the page
+cache and compared. Prints a line of key=value; exits with 1 if data was wrong, with 3 after an error of a system
+call, which it names.
 """
 import argparse
 import mmap

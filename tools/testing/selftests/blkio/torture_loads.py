@@ -25,7 +25,7 @@ def spawn(command, place, output):
 
 
 class Load:
-    """A process that does I/O to a part of a disk until it is told to end, and then tells whether all data was right."""
+    """A process that does I/O to a part of a disk until it is told to end, and then tells whether its data was right."""
     made = 0
 
     def __init__(self, world, disk, slot):
@@ -52,7 +52,7 @@ class Load:
                         '-w', self.state, *self.more(), disk.node()]
 
     def more(self):
-        """Returns more options. The load itself waits for I/O for ever, as low limits hold it for hours: see Watchdog."""
+        """Returns more options. A load waits for I/O for ever, as low limits can hold it for hours: see Watchdog."""
         return ['-e', '-l', '0']
 
     def offset(self):
@@ -121,7 +121,7 @@ class Load:
         return False
 
     def result(self):
-        """Returns ({key of PATTERN: number}, lines) of what the load printed; None, lines if the numbers are missing."""
+        """Returns ({key of PATTERN: number}, lines) of the output; the first is None if the numbers are missing."""
         with open(self.output, encoding='utf-8', errors='replace') as file:
             lines = file.read().splitlines()
         words = dict(word.split('=', 1) for word in (lines[-1] if lines else '').split() if '=' in word)

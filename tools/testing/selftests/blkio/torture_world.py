@@ -238,7 +238,7 @@ class Watchdog(threading.Thread):
         self.what, self.since, self.lifted = what, time.monotonic(), False
 
     def run(self):
-        """Watches the phases. As very low limits can hold I/O for longer, it lifts all limits before it reports a hang."""
+        """Watches the phases. As low limits can hold I/O for longer, it lifts all limits before it reports a hang."""
         while not self.over:
             time.sleep(CHECK_S)
             if time.monotonic() > self.since + self.limited and self.lift and not self.lifted:
@@ -282,7 +282,7 @@ class Watchdog(threading.Thread):
 
 
 def tasks():
-    """Yields a line for each thread that does not just sleep: state, place where it waits, stack if the kernel tells."""
+    """Yields a line for each thread that does not just sleep: state, where it waits, and stack if the kernel tells."""
     for folder in sorted(glob.glob('/proc/[0-9]*/task/[0-9]*')):
         with contextlib.suppress(OSError):
             name, state = read(f'{folder}/comm').strip(), read(f'{folder}/stat').rpartition(')')[2].split()[0]
