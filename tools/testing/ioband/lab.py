@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the device lab: each scenario without the gate and with it; prints which results are not right.
 
-usage: lab.py DIRECTORY [--seeds N] [NAME...]
+usage: lab.py DIRECTORY [NAME...] [--seeds N] [--report]
 
 DIRECTORY has the program sim. Prints, for each time that a scenario measures, the results without the gate and those of
 the worst of N seeds with it, and a line of TAP for each scenario. Fails if a result is not right; with --report never.
