@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the bench-* scripts, which run in the guest: the selftests' fixture, and what to keep of a run.
+# Sourced by the bench-* scripts, which run in the guest: has the selftests' fixture, and keeps the results of a run.
 # Raw output goes to $GUEST_OUT; $GUEST_OUT/spec says what each file is, and bench_rows.py makes rows of it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../guest/guard.sh"
@@ -10,13 +10,13 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
 . "$top/tools/testing/selftests/blkio/blkio_lib.sh"
 
-# spec KIND SCENARIO CASE KEY=VALUE... FILE...: a line for bench_rows.py
+# spec KIND SCENARIO CASE KEY=VALUE... FILE...: adds a line for bench_rows.py
 spec() {
 	printf '%q ' "$@" >>"$GUEST_OUT/spec"
 	echo >>"$GUEST_OUT/spec"
 }
 
-# keep NAME...: the results of these loads, for the host
+# keep NAME...: copies the results of these loads to $GUEST_OUT, for the host
 keep() {
 	local name
 	for name; do cp "$TMP/$name.json" "$GUEST_OUT/$name.json"; done
@@ -28,5 +28,5 @@ run() {
 	keep "$@"
 }
 
-# log NAME: where a load's list of I/Os goes
+# log NAME: prints the path of a load's list of I/Os
 log() { echo "$GUEST_OUT/$1.log"; }

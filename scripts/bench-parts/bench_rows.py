@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Make result rows of what the bench guests left behind.
+"""Makes rows of results from the files that the guests of scripts/bench left.
 
 usage: bench_rows.py RESULTS.json PART...
 
 Each PART is a directory with the subdirectories "ioband" and "mainline", from the same script under
-ioband=on and ioband=off. A line of PART/*/spec is: kind, scenario, case, key=value..., file...; kinds are
-the functions below. Writes a list of {scenario, case, metric, ideal, ioband, mainline}. A PART with the
+ioband=on and ioband=off. A line of PART/*/spec is: kind, scenario, case, key=value..., file...; the kinds are
+the functions below, which yield (metric, ideal, value).
+Writes a list of {scenario, case, metric, ideal, ioband, mainline}. A PART with the
 subdirectory "none" has shares under several controllers; its rows are those of bench_shares.py.
 """
 import argparse
@@ -33,19 +34,19 @@ class Run:
         self.path = path
 
     def json(self, name):
-        """What blkio_load printed; times in ns."""
+        """Returns what blkio_load printed, as a dict; times in ns."""
         return json.loads((self.path / f"{name}.json").read_text())
 
     def processes(self, name):
-        """What the processes of a group printed, a line of JSON each."""
+        """Returns what the processes of a group printed: a list with a dict for each process; times in ns."""
         return [json.loads(line) for line in (self.path / f"{name}.json").read_text().splitlines()]
 
     def seconds_of(self, name, first):
-        """I/Os of all processes of a group in each second from second `first` on."""
+        """Returns the I/Os of all processes of a group in each second from second `first` on: a list of numbers."""
         return [sum(ios) for ios in zip(*(p["intervals"][first:] for p in self.processes(name)))]
 
     def log(self, names, direction="RW"):
-        """I/Os as (end in ns, bytes), in order of their end."""
+        """Returns a list of I/Os, (end in ns, bytes), in the order of their ends."""
         ios = []
         for name in names:
             for line in (self.path / f"{name}.log").read_text().splitlines():
@@ -56,7 +57,7 @@ class Run:
 
 
 def load(run, opt, names):
-    """Rate in MiB/s of all loads together, from a second on if told; latencies in ms if the ideal is known (size)."""
+    """Yields the rate of all loads together in MiB/s, from second `from` on, and latencies in ms if `size` is known."""
     rate, seconds = int(opt["rate"]), float(opt["seconds"])
     runs = [run.json(n) for n in names]
     if "from" in opt:
@@ -72,13 +73,13 @@ def load(run, opt, names):
 
 
 def mib_s(run, name):
-    """MiB/s of all that a group of processes had to do, from their start to the end of all."""
+    """Returns the rate of a group of processes in MiB/s, from their start until the last of them ends."""
     got = run.processes(name)
     return sum(p["bytes"] for p in got) / MIB * SEC / (max(p["end_ns"] for p in got) - min(p["start_ns"] for p in got))
 
 
 def whole(run, opt, names):
-    """MiB/s of a group of processes, or percent of that of `base`."""
+    """Yields the rate of a group of processes in MiB/s, or in percent of the rate of `base`."""
     if "base" in opt:
         yield f"{opt['what']}, % of that without", ">= 99", 100 * mib_s(run, names[0]) / mib_s(run, opt["base"])
     else:
@@ -86,14 +87,14 @@ def whole(run, opt, names):
 
 
 def rate(run, opt, names):
-    """MiB/s of a group of processes under a limit, by the seconds after the first ones."""
+    """Yields the rate of a group of processes under a limit in MiB/s, from second `from` on."""
     want, got = int(opt["rate"]), statistics.mean(run.seconds_of(names[0], int(opt["from"]))) * int(opt["size"])
     yield "rate, MiB/s", want / MIB, got / MIB
     yield "rate error, %", 0, (got / want - 1) * 100
 
 
 def portion(run, opt, names):
-    """Percent of the I/Os of two groups of processes that the first got, and the rate of both in percent of `base`."""
+    """Yields the share of the first of two groups of processes, and the rate of both over that of `base`, in %."""
     seconds = [run.seconds_of(name, int(opt["from"])) for name in names]
     got = [sum(ios) for ios in seconds]
     yield "share of the first, %", float(opt["ideal"]), 100 * got[0] / sum(got)
@@ -102,7 +103,7 @@ def portion(run, opt, names):
 
 
 def iops(run, opt, names):
-    """Intervals after the first, spacing after the first second, latency."""
+    """Yields the worst interval after the first, the spacing of I/Os after the first second in us, latencies in ms."""
     rate, interval = int(opt["rate"]), int(opt["interval"])
     run0 = run.json(names[0])
     per = [n / interval for n in run0["intervals"][1:]]
@@ -117,7 +118,7 @@ def iops(run, opt, names):
 
 
 def window(run, opt, names):
-    """Most that any window holds beyond R * t + max(B, its first I/O); <= 0 keeps the bound."""
+    """Yields the most that any window has beyond R * t + max(B, its first I/O); at most 0 if the bound is kept."""
     ios = run.log(names, opt.get("dir", "RW"))
     if "bps" in opt:
         rate, unit, burst = int(opt["bps"]), "bytes", BURST_BYTES
@@ -135,19 +136,19 @@ def window(run, opt, names):
 
 
 def ends(run, opt, names):
-    """When a load was through, s."""
+    """Yields the time from the start of a load to its end, s."""
     got = run.json(names[0])
     yield "end, s", float(opt["seconds"]), (got["end_ns"] - got["start_ns"]) / SEC
 
 
 def share(run, _opt, names):
-    """Percent of the bytes that the first load got."""
+    """Yields the share of the first load of all bytes, in percent."""
     got = [run.json(n)["bytes"] for n in names]
     yield "share of the first, %", 100 / len(got), got[0] / sum(got) * 100
 
 
 def neighbour(run, _opt, names):
-    """Of a neighbour alone and beside a writer under a limit of 1 MiB/s: 99th percentiles; and the writer's rate."""
+    """Yields a neighbour's 99th percentiles in ms, alone and beside a writer under 1 MiB/s, and the writer's rate."""
     alone, beside, writer = (run.json(n) for n in names)
     for what, factor in ("write", 1.5), ("sync", 2):
         before, after = (got[f"{what}_p99_ns"] / 1e6 for got in (alone, beside))
@@ -159,14 +160,14 @@ def neighbour(run, _opt, names):
 
 
 def per_io(run, name):
-    """Median of ns per I/O over the runs of one load; at one instruction per ns these are instructions."""
+    """Returns the median of ns per I/O over the runs of one load; at one instruction per ns these are instructions."""
     paths = sorted(run.path.glob(f"{name}.*.json"))
     runs = [json.loads(p.read_text()) for p in paths]
     return statistics.median((r["end_ns"] - r["start_ns"]) / r["ios"] for r in runs)
 
 
 def instr(run, opt, names):
-    """Instructions per I/O (or unit, of which an I/O has some parts), or how many more than load `base`."""
+    """Yields instructions per I/O, or per `unit`, of which an I/O has `parts`; or how many more than load `base`."""
     unit, parts = opt.get("unit", "I/O"), int(opt.get("parts", 1))
     got = per_io(run, names[0]) / parts
     if "base" not in opt:
@@ -180,7 +181,7 @@ def instr(run, opt, names):
 
 
 def ratio(run, opt, names):
-    """Median of the ratios of I/Os per second, pair by pair; files are NAME.PAIR.json."""
+    """Yields the median of the ratios of I/Os per second, pair by pair; files are NAME.PAIR.json."""
     ratios = []
     for pair in range(int(opt["pairs"])):
         base, got = (run.json(f"{n}.{pair}") for n in names)
@@ -188,12 +189,13 @@ def ratio(run, opt, names):
         ratios.append(speed[1] / speed[0])
     low, middle, high = statistics.quantiles(ratios, n=4)
     yield "IOPS, of those without a rule", f">= {opt['least']}", middle
-    # of the median, were the ratios normal: 1.2533 sigma / sqrt(n), the quartiles being 1.349 sigma apart
+    # The standard error of the median, if the ratios are normal, is 1.2533 sigma / sqrt(n), and their quartiles are
+    # 1.349 sigma apart.
     yield "the same, standard error (noise)", 0, 1.2533 * (high - low) / 1.349 / len(ratios) ** .5
 
 
 def transfers(run, phase):
-    """Transfers of cache lines that cache_lines.so has counted in a phase."""
+    """Returns the number of transfers of cache lines that cache_lines.so has counted in a phase."""
     for line in (run.path / "lines").read_text().splitlines():
         words = line.split()
         if words[:2] == ["phase", phase]:
@@ -202,7 +204,7 @@ def transfers(run, phase):
 
 
 def transfers_by_function(run, phase):
-    """The same by function of the kernel: {name: transfers}."""
+    """Returns the transfers in a phase by function of the kernel: {name: transfers}."""
     symbols = sorted((int(address, 16), name) for address, kind, name in
                      (line.split() for line in (run.path / "System.map").read_text().splitlines()) if kind in "tT")
     addresses = [address for address, _ in symbols]
@@ -217,9 +219,10 @@ def transfers_by_function(run, phase):
 
 
 def lines(run, opt, names):
-    """Transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`.
+    """Yields the transfers per unit in the phase `names[0]`, or how many more than in the phase `base` of `base_units`.
 
-    Or those by functions whose name has the pattern `own`, which is for re; or the `top` functions of all.
+    With `own` yields the transfers by functions whose name has this regular expression; with `top` those by each of
+    the `top` functions that have most transfers.
     """
     if "own" in opt:
         found = transfers_by_function(run, names[0])
@@ -239,7 +242,7 @@ def lines(run, opt, names):
 
 
 def value(_run, opt, names):
-    """A number that the guest has measured itself."""
+    """Yields a number that the guest has measured itself."""
     yield opt["metric"], opt.get("ideal"), float(names[0])
 
 
@@ -247,7 +250,7 @@ KINDS = {f.__name__: f for f in (load, whole, rate, portion, iops, window, ends,
 
 
 def measure(path):
-    """{(scenario, case, metric): (ideal, value)} of one guest."""
+    """Returns the results of one guest: {(scenario, case, metric): (ideal, value)}."""
     rows = {}
     for kind, scenario, case, opt, names in bench_shares.spec(path):
         for metric, ideal, got in KINDS[kind](Run(path), opt, names):
@@ -256,7 +259,7 @@ def measure(path):
 
 
 def unused(ours, theirs, plain):
-    """What each column costs without a rule over a kernel that is built without ioband."""
+    """Yields rows: what a kernel of each column costs without limits over a kernel that is built without ioband."""
     for key, (ideal, base) in plain.items():
         if key[2].startswith("instructions per ") and ideal is None:
             yield {"scenario": "unused", "case": key[1], "metric": f"{key[2]} over a kernel without ioband",
@@ -264,7 +267,7 @@ def unused(ours, theirs, plain):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("part", nargs="+", type=pathlib.Path)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shares by weight: what the guests of share-lib.sh left behind, as rows.
+"""Makes rows of shares by weight from the files that the guests of share-lib.sh left.
 
-A part is a directory with one of a guest for each of CONTROLLERS. There "spec" has the lines
+A part is a directory with a directory for the guest of each of CONTROLLERS. There "spec" has the lines
 
     shares SCENARIO CASE from=S until=S interval=S ideal=PPM,... GROUP...
     reader SCENARIO CASE from=S until=S interval=S fair_us=N READER WRITER
     cannot SCENARIO CASE            the controller cannot act on that disk
 
-and GROUP.json a line of blkio_load's per process; "failed" says how a guest ended that did not end well.
+and GROUP.json has a line of blkio_load for each process; "failed" says how a guest failed, if it did.
 
 A row is {scenario, case, metric, ideal, controllers}: metric is "shares, %", ideal a list of percent, one per group;
 controllers has, by name, {shares: [percent of the I/Os of all groups], error: points that the worst of them is off,
 iops: I/Os per second of all groups, throughput: iops in percent of those under "none", or null} or {failed: how}.
-Of a reader metric is "p99, ms", ideal its fair latency in a list, and controllers have p99_ms in place of shares, and
-error is p99_ms over the ideal.
+The row of a reader has the metric "p99, ms" and its fair latency in a list as ideal; its controllers have p99_ms in
+place of shares, and error is p99_ms over the ideal.
 """
 import json
 import shlex
@@ -23,7 +23,7 @@ TITLES = {"ioband": "ioband", "none": "none", "bfq-v1": "BFQ v1", "bfq-v2": "BFQ
 
 
 def spec(path):
-    """The lines of a guest's spec: (kind, scenario, case, {key: value}, [file])."""
+    """Yields the lines of a guest's spec: (kind, scenario, case, {key: value}, [file])."""
     for line in (path / "spec").read_text().splitlines():
         kind, scenario, case, *rest = shlex.split(line)
         yield (kind, scenario, case, dict(arg.split("=", 1) for arg in rest if "=" in arg),
@@ -31,7 +31,7 @@ def spec(path):
 
 
 def intervals(path, names, seconds):
-    """I/Os in each interval of `seconds` since the first load began: a list per group, all of one length."""
+    """Returns I/Os in each interval of `seconds` since the first load began: a list per group, all of one length."""
     groups = [[json.loads(line) for line in (path / f"{name}.json").read_text().splitlines()] for name in names]
     zero = min(load["start_ns"] for loads in groups for load in loads)
     counts = [{} for _ in groups]
@@ -45,12 +45,15 @@ def intervals(path, names, seconds):
 
 
 def p99_ms(path, name):
-    """The 99th percentile of the latencies of a load, ms."""
+    """Returns the 99th percentile of the latencies of a load, ms."""
     return json.loads((path / f"{name}.json").read_text())["p99_ns"] / 1e6
 
 
 def measured(path):
-    """{(scenario, case): (ideals, I/Os per second of each group, p99 in ms or None)} of a guest; None if it cannot act."""
+    """Returns {(scenario, case): (ideals, I/Os per second of each group, p99 in ms or None)} of a guest.
+
+    The value is None if the controller cannot act on the disk.
+    """
     cells = {}
     for kind, scenario, case, opt, names in spec(path):
         if kind == "cannot":
@@ -67,7 +70,7 @@ def measured(path):
 
 
 def judged(ideal, ios, latency_ms, free):
-    """The entry of one controller; `free`: I/Os per second of all groups under none, None if not measured."""
+    """Returns the entry of one controller; `free`: I/Os per second of all groups under "none", or None."""
     total = sum(ios)
     rate = {"iops": total, "throughput": 100 * total / free if free else None}
     if latency_ms is not None:
@@ -77,7 +80,7 @@ def judged(ideal, ios, latency_ms, free):
 
 
 def rows(part):
-    """Rows of all cells that ioband's guest went through."""
+    """Yields rows of all cells that the guest with ioband has measured."""
     guests = {name: measured(part / name) for name in TITLES if (part / name / "spec").exists()}
     for key, (ideal, _, latency_ms) in guests["ioband"].items():
         free = sum(guests["none"][key][1]) if "none" in guests else None

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Print bench results as tables, in columns or as markdown.
+"""Prints results of scripts/bench as tables, in columns or as markdown.
 
 RESULTS.json is a list of {scenario, case, metric, ideal, ioband, mainline}; the unit is part of the metric. Rows with
-"controllers" instead of the last two (see bench_shares.py) are a table of their own.
+"controllers" instead of the last two (see bench_shares.py) make a table of their own.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ HEADS = ("scenario", "case", "metric", "ideal", "ioband", "mainline")
 
 
 def number(value):
-    """A value with the digits that matter; text and nothing as they are."""
+    """Returns a number as text with the digits that matter; text stays, and None becomes "-"."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -25,7 +25,7 @@ def number(value):
 
 
 def distance(row):
-    """How far ours is from the ideal, to tell the worst case of several."""
+    """Returns how far ioband's value is from the ideal, to find the worst of several cases."""
     if "controllers" in row:
         got = row["controllers"]["ioband"]
         return round(got["error"], 2), -(got["throughput"] or 0)
@@ -39,7 +39,7 @@ def distance(row):
 
 
 def brief(rows):
-    """One row per scenario and metric: the case where ours is farthest from the ideal."""
+    """Returns one row per scenario and metric: the case where ioband is farthest from the ideal."""
     worst = {}
     for row in rows:
         key = row["scenario"], row["metric"], "buffered write" in row["case"]
@@ -49,7 +49,7 @@ def brief(rows):
 
 
 def entry(got):
-    """Shares, or latency, and throughput under one controller."""
+    """Returns the shares, or the latency, and the throughput under one controller, as text."""
     if "failed" in got:
         return got["failed"]
     text = number(got["p99_ms"]) + " ms" if "p99_ms" in got else "/".join(f"{share:.1f}" for share in got["shares"])
@@ -57,7 +57,7 @@ def entry(got):
 
 
 def share_table(rows):
-    """Lines, the heads first: a column per controller."""
+    """Returns the lines of a table, the heads first, as lists of cells; there is a column per controller."""
     names = [name for name in TITLES if any(name in r["controllers"] for r in rows)]
     yield "scenario", "case", "ideal", *(TITLES[name] for name in names)
     for r in rows:
@@ -66,7 +66,7 @@ def share_table(rows):
 
 
 def remarks(rows):
-    """What is to be known about the table of shares."""
+    """Yields remarks on the table of shares."""
     yield ("Per controller: the groups' shares of all I/O in %, or the reader's 99th percentile; then the I/O of all in % "
            "of that without control.")
     failed = [(name, r) for r in rows for name, got in r["controllers"].items() if "failed" in got]
@@ -77,7 +77,7 @@ def remarks(rows):
 
 
 def show(table, left, markdown):
-    """Print lines of cells; the first `left` columns are text."""
+    """Prints lines of cells; the first `left` columns are text."""
     width = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     edge, gap = ("| ", " | ") if markdown else ("", "  ")
     for nr, line in enumerate(table):
@@ -89,7 +89,7 @@ def show(table, left, markdown):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", action="store_true", help="markdown, as in docs/results.md and the cover letter")
     parser.add_argument("--brief", action="store_true", help="per scenario and metric only the worst case")

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin of qemu's that counts transfers of cache lines between CPUs of the guest.
+ * A plugin for qemu that counts transfers of cache lines between CPUs of the guest.
  *
  * A transfer is an access by a CPU to a line that another CPU has written to since the
- * first one last accessed it: where CPUs have caches of their own that is a miss, however
- * large they are.  Counted are accesses by the guest's kernel, between marks.  A mark is an
- * instruction that does nothing, see cache_mark.c: the first one begins a phase, the next
- * one ends it, and so on.
+ * first CPU last accessed it.  Where each CPU has a cache of its own, a transfer is a miss,
+ * however large the caches are.  The plugin counts accesses by the guest's kernel, between
+ * marks.  A mark is an instruction that does nothing, see cache_mark.c: the first mark begins
+ * a phase, the next one ends it, and so on.
  *
  * qemu runs as many CPUs at the same time as the host has, and each for a while.  So that CPUs
- * take turns as often as on a real machine, each one gives way to the others after some
- * accesses; lines that are written by all are seen to move in each turn.
+ * take turns as often as on a real machine, each CPU gives way to the others after some
+ * accesses; a line that all CPUs write to then moves in each turn.
  *
  * usage: qemu-system-x86_64 -plugin cache_lines.so,out=FILE,mib=GUEST_MEMORY
  * Writes a line for each phase: its number, transfers, instructions; then a line for each
@@ -27,7 +27,7 @@
 #if __has_include(<qemu-plugin.h>)
 #include <qemu-plugin.h>
 #else
-/* what is used of the interface, version 1 */
+/* The parts of qemu's interface for plugins, version 1, that this plugin uses. */
 typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
 typedef struct qemu_info_t qemu_info_t;
@@ -66,7 +66,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 #define LINE_SHIFT	6
 #define MAX_CPUS	64
 #define KERNEL		0xffff000000000000ULL
-/* Accesses of a CPU after which others have their turn: fewer than an I/O takes. */
+/* The number of accesses after which a CPU gives way to the others: fewer than an I/O takes. */
 #define TURN		256
 #define PLACES		(1U << 16)
 
@@ -84,7 +84,7 @@ static struct place {
 	_Atomic uint64_t transfers;
 } places[PLACES];
 
-/* Of each line, the CPUs that do not have what was last written to it. */
+/* For each line, a bit for each CPU that has not accessed it since another CPU wrote to it. */
 static _Atomic uint64_t *stale;
 static uint64_t lines;
 static _Atomic bool counting;

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash disable=SC2034 # variables are for who sources this
+# shellcheck shell=bash disable=SC2034 # variables are for the script that sources this
 # Sourced by bench-shares and demo-shares, which run in the guest: groups with weights on null_blk under one CONTROLLER:
-#   ioband        weights in io.weight; this boot has ioband=on, those of all others ioband=off
-#   none          nobody controls; the rates of all others are told by this one's
+#   ioband        weights in io.weight; its boot has ioband=on, the boots of all others ioband=off
+#   none          no controller acts; the rates of all others are compared with this one's
 #   bfq-v1        weights in blkio.bfq.weight, cgroup v1
 #   bfq-v2        weights in io.bfq.weight
-#   bfq-tuned     the same, and requests enough for all that waits: else BFQ has two per tag, and the rest waits for
-#                 one of these where nobody has a weight
+#   bfq-tuned     the same, and enough requests for all I/Os that wait: else BFQ has two per tag, and other I/Os wait for
+#                 a request without regard to weights
 #   iocost        weights in io.weight, io.cost.qos enable=1 and nothing else
-#   iocost-tuned  the same, and a model of the very disk: see tune
-# BFQ is without low_latency: its document says so for control of bandwidth, and S1 comes out better.
+#   iocost-tuned  the same, and a model of this disk, see tune
+# BFQ runs without low_latency, as its documentation recommends for control of bandwidth; this improves S1.
 . "$(dirname "${BASH_SOURCE[0]}")/bench-lib.sh"
 # shellcheck source=../../tools/testing/selftests/blkio/blkio_share.sh
 . "$top/tools/testing/selftests/blkio/blkio_share.sh"
@@ -17,22 +17,22 @@
 SERIAL="completion_nsec=100000 mbps=100"
 ONE_TAG="completion_nsec=6600000 hw_queue_depth=1"
 TAGS="completion_nsec=6600000 hw_queue_depth=64"
-LOADS=(1 1 1)		# processes in each of NAMES, each with DEPTHS I/Os outstanding
-DISK_MIB=1024		# what they divide among them
-INTERVAL=1		# of the counts that are kept, s
+LOADS=(1 1 1)		# processes in each group of NAMES, each with DEPTHS I/Os in flight
+DISK_MIB=1024		# the part of a disk that all processes divide among them
+INTERVAL=1		# length of the intervals in which I/Os are counted, s
 OWN=			# not empty: cell gives each group a disk
 CONTROLLER=
 disks=0 cells=0
-declare -A models	# for io.cost.model, by the parameters of a disk
+declare -A models	# words for io.cost.model, by the parameters of a disk
 
-# groups_for CONTROLLER
+# groups_for CONTROLLER: mounts the controller's version of cgroups, and makes the groups
 groups_for() {
 	CONTROLLER=$1
 	case $CONTROLLER in bfq-v1) mount_cgroup v1 ;; *) mount_cgroup v2 ;; esac
 	group a b c
 }
 
-# weigh VALUE...: the groups in NAMES
+# weigh VALUE...: sets the weights of the groups in NAMES
 weigh() {
 	local i=0 value
 	case $CONTROLLER in
@@ -43,7 +43,7 @@ weigh() {
 	esac
 }
 
-# per_second SIZE OP: I/Os that the disk does without control, 64 at a time, at random, on average of 3 s
+# per_second SIZE OP: prints I/Os per second of the disk without control, 64 in flight, at random, average of 3 s
 per_second() {
 	start_soon
 	load a model -f "$DEV" -s "$1" -o "$2" -p rand -d 64 -t 4
@@ -51,11 +51,11 @@ per_second() {
 	sed 's/.*\[//; s/\].*//; s/,//g' "$TMP/model.json" | awk '{ printf "%d", ($2 + $3 + $4) / 3 }'
 }
 
-# tune PARAMETERS: iocost gets the numbers of this disk, measured on it before it is controlled and in the manner of
-# the kernel's tools/cgroup/iocost_coef_gen.py: bytes a second of large I/Os, I/Os a second of 4 KiB. Nothing seeks
-# here, so sequential I/O is as fast as random. min=max=100 and no latency targets: the model is right and stays.
-# It has 95% of what was measured, for what waits is to do so in iocost and not in the disk, where nobody has a weight.
-# With 100%, 64 tags were shared 13/31/55 at 40/20/10; with 98%, 57/29/14 or 16/31/52 depending on when loads began.
+# tune PARAMETERS: gives iocost a model of this disk, measured on the disk before it is controlled, as the kernel's
+# tools/cgroup/iocost_coef_gen.py does: bytes a second of large I/Os, I/Os a second of 4 KiB. null_blk does not seek, so
+# sequential I/O is as fast as random. With min=max=100 and no latency targets iocost does not change the model. The
+# model has 95% of the measured rates, so that I/Os wait in iocost and not in the disk, which knows no weights. With
+# 100%, 64 tags were shared 13/31/55 at 40/20/10; with 98%, 57/29/14 or 16/31/52 depending on when loads began.
 tune() {
 	local op n
 	if [ -z "${models[$1]:-}" ]; then
@@ -68,7 +68,7 @@ tune() {
 		echo "$(devno "$DEV") enable=1 ctrl=user rpct=0 wpct=0 min=100 max=100" >"$CG/io.cost.qos"
 }
 
-# control PARAMETERS: puts DEV under the controller; fails if that cannot act on it
+# control PARAMETERS: puts DEV under the controller; fails if the controller cannot act on DEV
 control() {
 	local queue=/sys/block/${DEV##*/}/queue
 	echo none >"$queue/scheduler"
@@ -83,14 +83,14 @@ control() {
 	esac
 }
 
-# disk PARAMETERS: DEV is a new one under the controller
+# disk PARAMETERS: makes a new disk under the controller, DEV
 disk() {
 	# shellcheck disable=SC2086 # words
 	null_dev "disk$((++disks))" $1
 	control "$1"
 }
 
-# loads_of I RUN OPTION...: those of the I-th group; each has a part of the disk to itself
+# loads_of I RUN OPTION...: starts the processes of the I-th group; each has a part of the disk to itself
 loads_of() {
 	local i=$1 run=$2 nr=0 all=0 j part
 	shift 2
@@ -105,7 +105,7 @@ loads_of() {
 	done
 }
 
-# together OPTION...: all of them begin at once
+# together OPTION...: runs the processes of all groups, which begin at once
 together() {
 	local i
 	start_soon
@@ -113,7 +113,7 @@ together() {
 	collect
 }
 
-# collect: waits; what the loads of a group print is in $GUEST_OUT/CELL-GROUP.json then, a line each
+# collect: waits for the loads; puts the results of the loads of a group into $GUEST_OUT/CELL-GROUP.json, a line each
 collect() {
 	local name
 	wait_loads
@@ -122,13 +122,14 @@ collect() {
 	rm "$TMP"/*.json
 }
 
-# said SCENARIO CASE FROM UNTIL PPM...: a line of spec for what was collected last: seconds that count, ideal shares
+# said SCENARIO CASE FROM UNTIL PPM...: adds a line of spec for the results collected last: seconds that count, ideal
+# shares
 said() {
 	local ppm=${*:5}
 	spec shares "$1" "$2" "from=$3" "until=$4" "interval=$INTERVAL" "ideal=${ppm// /,}" "${NAMES[@]/#/$cells-}"
 }
 
-# ideals PARAMETERS "WEIGHT...": shares in ppm by weight, where none gets more than it has outstanding
+# ideals PARAMETERS "WEIGHT...": prints shares in ppm by weight, where no group gets more than it can have in flight
 ideals() (
 	slots=0
 	[[ ! $1 =~ hw_queue_depth=([0-9]+) ]] || slots=${BASH_REMATCH[1]}
@@ -137,8 +138,8 @@ ideals() (
 	ideal "$slots" $2
 )
 
-# cell SCENARIO CASE PARAMETERS "WEIGHT..." OPTION...: T seconds on a new disk, or one for each group if OWN is set,
-# which then are to get the same. The first quarter does not count: controllers learn then.
+# cell SCENARIO CASE PARAMETERS "WEIGHT..." OPTION...: measures for T seconds on a new disk, or, if OWN is set, on a
+# disk for each group, where all groups are to get the same. The first quarter does not count: controllers learn then.
 cell() {
 	local scenario=$1 what=$2 parameters=$3 list=$4 name
 	shift 4

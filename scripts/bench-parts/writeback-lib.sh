@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154 # variables are of blkio_lib.sh
-# Sourced by bench-rates and demo-guest, which run in the guest: buffered writes under limits.
+# Sourced by bench-rates and demo-guest, which run in the guest: measures buffered writes under limits.
 
-# written NAME: bytes that the disk counts as a group's writes
+# written NAME: prints the bytes that the disk counts as writes of a group
 written() {
 	[ "$CGV" = v1 ] || { wbytes "$1"; return; }
 	awk -v "dev=$(devno "$DEV")" '$1 == dev && $2 == "Write" { print $3 }' \
 		"$CG/$1/blkio.throttle.io_service_bytes"
 }
 
-# s5_buffered_write: S5 in the groups g1 g2 g3, on a disk of 100 MB/s that has room for all that is written, so
-# that no page is dirtied twice. Leaves s5-buffered-write-{1,2,3}.json in $TMP, of 32 s, and s5-disk-{1,2,3}.json with
-# the bytes that the disk counts as a group's in the last 30 of these. Mainline counts all that as the
-# root's on v1, and on v2 as that of the group that has the inode of the disk.
+# s5_buffered_write: runs S5 in the groups g1 g2 g3, on a disk of 100 MB/s that is so large that no page is dirtied
+# twice. Leaves s5-buffered-write-{1,2,3}.json in $TMP, of 32 s, and s5-disk-{1,2,3}.json with the bytes that the disk
+# counts for each group in the last 30 of these. Mainline counts all these bytes for the root group on v1, and for the
+# group of the disk's inode on v2.
 s5_buffered_write() {
 	local i first=() last=()
 	null_dev s5w size=12288 mbps=100
@@ -30,7 +30,7 @@ s5_buffered_write() {
 	null_off s5w
 }
 
-# One that writes 64 KiB and syncs it, 50 ms apart, on and on in a file of 12 MiB
+# A program that writes 64 KiB, syncs them and sleeps for 50 ms, over and over in a file of 12.5 MiB.
 NEIGHBOUR='
 import json, os, sys, time
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
@@ -50,13 +50,14 @@ def p99(times):
 print(json.dumps({"rounds": len(writes), "write_p99_ns": p99(writes), "sync_p99_ns": p99(syncs)}))
 '
 
-# neighbour NAME SECONDS: in a group of its own, without limits
+# neighbour NAME SECONDS: runs this program in a group of its own, without limits
 neighbour() {
 	(echo "$BASHPID" >"$CG/free/cgroup.procs"; exec python3 -c "$NEIGHBOUR" "$TMP/mnt/neighbour" "$2") >"$TMP/$1.json"
 }
 
-# neighbours: what it sees on an ext4 on a disk of 100 MB/s, alone, and beside a group with a limit of 1 MiB/s that writes
-# to the page cache what it can. Leaves neighbour-{alone,beside}.json in $TMP, and neighbour-writer.json of that group.
+# neighbours: runs the neighbour on an ext4 on a disk of 100 MB/s, alone, and beside a group with a limit of 1 MiB/s
+# that writes to the page cache as fast as it can. Leaves neighbour-{alone,beside}.json in $TMP, and
+# neighbour-writer.json.
 neighbours() {
 	null_dev neighbour size=900 mbps=100 memory_backed=1
 	mkfs.ext4 -q -F -E lazy_itable_init=0 "$DEV"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Draw what scripts/demo measured: rate over time per group, ioband beside mainline.
+"""Draws what scripts/demo measured: rate over time per group, ioband beside mainline.
 
 Reads DIR/{ioband,mainline}/*.log, lines "start_ns end_ns op bytes" per I/O, and
 writes DIR/rates.png. The rate at a time is that of the I/Os that ended within a
-window before it. The windows hold a whole number of I/Os at the asked rates: 62.5 ms
+window before that time. A window has a whole number of I/Os at the rates of the limits: 62.5 ms
 are 1, 2 and 3 I/Os at 1, 2 and 3 MiB/s, 20 ms are 164 at 8192 IOPS.
 """
 import argparse
@@ -21,7 +21,7 @@ S5_WINDOW, S6_WINDOW = 0.0625, 164 / 8192    # s
 
 
 def ends(folder, kernel, name):
-    """Seconds since the first I/O began at which I/Os ended, in order."""
+    """Returns the times at which I/Os ended, in s since the first I/O began, in order."""
     with open(os.path.join(folder, kernel, name + ".log"), encoding="ascii") as file:
         lines = [line.split() for line in file]
     zero = min(int(line[0]) for line in lines)
@@ -29,10 +29,10 @@ def ends(folder, kernel, name):
 
 
 def rates(times, begin, end, window, step, units):
-    """Points (s, units/s) from begin to end; each I/O counts for `units`."""
+    """Returns ([s], [units/s]): the rate at times from begin to end; each I/O counts for `units`."""
     points = []
     for i in range(int((end - begin) / step)):
-        # off the round numbers, at which I/Os end
+        # not at round numbers, at which I/Os end
         at = begin + (i + 0.5) * step
         count = bisect.bisect_right(times, at) - bisect.bisect_right(times, at - window)
         points.append((at, count * units / window))
@@ -40,7 +40,7 @@ def rates(times, begin, end, window, step, units):
 
 
 def draw_s5(axes, folder, kernel, begin, end, window, step):
-    """Three groups, direct read; the largest first, so that none hides another."""
+    """Draws three groups, direct read; the fastest first, so that no line hides another."""
     for mib in (3, 2, 1):
         points = [*rates(ends(folder, kernel, f"s5-direct-read-{mib}"), begin, end, window, step, 1 / 16)]
         axes.plot(*points, color=COLORS[mib], linewidth=1.8, label=f"asked: {mib} MiB/s")
@@ -48,14 +48,14 @@ def draw_s5(axes, folder, kernel, begin, end, window, step):
 
 
 def draw_s6(axes, folder, kernel, begin, end):
-    """One group, 8192 write IOPS."""
+    """Draws one group with a limit of 8192 write IOPS."""
     points = [*rates(ends(folder, kernel, "s6"), begin, end, S6_WINDOW, 0.0005, 1)]
     axes.plot(*points, color=COLORS["s6"], linewidth=1.8, label="asked: 8192 IOPS")
     axes.fill_between(*points, color=COLORS["s6"], alpha=0.12, linewidth=0)
 
 
 def decorate(axes, title, ylabel, xlim, top):
-    """What all six have in common."""
+    """Sets what all six diagrams have in common: title, labels, limits of the axes, legend, grid."""
     axes.set_title(title, fontsize=10.5, loc="left")
     axes.set_xlim(xlim)
     axes.set_ylim(0, top)
@@ -67,7 +67,7 @@ def decorate(axes, title, ylabel, xlim, top):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", help="where scripts/demo left its results")
     folder = parser.parse_args().dir

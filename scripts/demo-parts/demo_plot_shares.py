@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Draw what scripts/demo measured of shares: DIR/shares.png.
+"""Draws what scripts/demo measured of shares: DIR/shares.png.
 
-Above, S1 over time: the groups' rates on top of each other, so that the upper edge is the rate of the disk, and
-dashed lines where weights ask the edges between them to be. Below, S2: bars in percent beside what was asked.
+The upper diagrams are S1 over time: the groups' rates on top of each other, so that the upper edge is the rate of the
+disk, and dashed lines where the edges between the groups are at shares by weight. The lower ones are S2: bars in
+percent, beside shares by weight.
 """
 import argparse
 import pathlib
@@ -17,19 +18,19 @@ import bench_shares  # noqa: E402  (demo_shares says where that is)
 from demo_plot import COLORS  # noqa: E402
 
 GROUPS = "ABC"
-# I/Os of 64 KiB; averages of 0.4 s, for the disk gives out its bytes in portions of 20 ms
+# I/Os of 64 KiB; averages of 0.4 s, since null_blk allows its bytes in portions of 20 ms
 SIZE_MIB, WINDOW = 1 / 16, 0.4
 
 
 def rates(counts, seconds):
-    """Points (s, MiB/s) of one group, from its I/Os per interval of `seconds`."""
+    """Returns the points (s, MiB/s) of one group, from its I/Os per interval of `seconds`."""
     width = round(WINDOW / seconds)
     for i in range(width, len(counts) + 1):
         yield (i - width / 2) * seconds, sum(counts[i - width:i]) / WINDOW * SIZE_MIB
 
 
 def phases(path):
-    """Of the cell over which C pauses: ([(begin, end, shares in ppm)], files, length of an interval), times in s."""
+    """Returns, for the cell in which C pauses, ([(begin, end, shares in ppm)], files, length of an interval); in s."""
     lines = [(opt, names) for kind, scenario, _, opt, names in bench_shares.spec(path)
              if kind == "shares" and scenario == "S1"]
     names = lines[0][1]
@@ -41,7 +42,7 @@ def phases(path):
 
 
 def draw_s1(axes, path, title):
-    """One controller."""
+    """Draws S1 under one controller."""
     asked, names, seconds = phases(path)
     points = [[*zip(*rates(counts, seconds))] for counts in bench_shares.intervals(path, names, seconds)]
     layers = [mib for _, mib in points]
@@ -58,7 +59,7 @@ def draw_s1(axes, path, title):
 
 
 def draw_s2(axes, row):
-    """Bars of one row, groups side by side."""
+    """Draws the bars of one row of S2, groups side by side."""
     systems = {"asked": row["ideal"]}
     if row["seed"]:
         systems["dm-ioband, then"] = row["seed"]
@@ -74,7 +75,7 @@ def draw_s2(axes, row):
 
 
 def decorate(axes, first, ylabel):
-    """What all have in common."""
+    """Sets what all diagrams have in common: label, legend, grid."""
     axes.set_ylabel(ylabel if first else "")
     axes.grid(True, axis="y", alpha=0.3, linewidth=0.6)
     axes.legend(loc="upper right", ncols=3, fontsize=9, frameon=False)
@@ -83,7 +84,7 @@ def decorate(axes, first, ylabel):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", type=pathlib.Path, help="where scripts/demo left its results")
     folder = parser.parse_args().dir

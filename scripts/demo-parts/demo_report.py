@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Print and store what scripts/demo measured.
+"""Prints and stores what scripts/demo measured.
 
 Reads DIR/ioband and DIR/mainline, each with a JSON line per load (times in ns),
 and DIR/shares, and writes DIR/results.json: rows {scenario, case, metric, ideal,
 ioband, mainline, seed}, and those of demo_shares.py. Rates are MiB/s or I/Os per
-second, latencies ms. "seed" is what the system reached that a scenario comes
-from, null if it was not reported.
+second, latencies ms. "seed" is what was reported for the system that a scenario comes
+from, null if nothing was reported.
 """
 import argparse
 import json
@@ -28,13 +28,13 @@ KERNELS = ("ioband", "mainline")
 
 
 def load(folder, kernel, name):
-    """What one load reported."""
+    """Returns what one load reported, as a dict; times in ns."""
     with open(os.path.join(folder, kernel, name + ".json"), encoding="ascii") as file:
         return json.load(file)
 
 
 def largest_gap(folder, kernel, name, after=1.0):
-    """Longest time in ms between the ends of two I/Os that follow each other, `after` s into the run."""
+    """Returns the longest time in ms between the ends of two successive I/Os, from `after` s into the run on."""
     with open(os.path.join(folder, kernel, name + ".log"), encoding="ascii") as file:
         ends = sorted(int(line.split()[1]) for line in file)
     ends = [ns for ns in ends if ns >= ends[0] + after * 1e9]
@@ -42,13 +42,13 @@ def largest_gap(folder, kernel, name, after=1.0):
 
 
 def row(scenario, case, metric, ideal, values, seed=None):
-    """One row; values are those of KERNELS."""
+    """Returns one row; values are those of KERNELS, in their order."""
     return {"scenario": scenario, "case": case, "metric": metric, "ideal": ideal,
             **dict(zip(KERNELS, values)), "seed": seed}
 
 
 def rows_s5(folder):
-    """Rates and latencies of the twelve cells after the first two seconds, and what the disk counts of writeback."""
+    """Yields rates and latencies of the twelve cells after the first two seconds, and rates at the disk."""
     for mode, seeds in SEED_S5.items():
         for mib in (1, 2, 3):
             got = [load(folder, kernel, f"s5-{mode}-{mib}") for kernel in KERNELS]
@@ -64,7 +64,7 @@ def rows_s5(folder):
 
 
 def rows_s6(folder):
-    """IOPS in each interval of 5 s, and how evenly they are spaced."""
+    """Yields IOPS in each interval of 5 s, and the largest gap between I/Os."""
     got = [load(folder, kernel, "s6")["intervals"] for kernel in KERNELS]
     for i, ios in enumerate(zip(*got)):
         yield row("S6", f"{5 * i}-{5 * i + 5} s", "iops", 8192, [n / 5 for n in ios], SEED_S6)
@@ -73,7 +73,7 @@ def rows_s6(folder):
 
 
 def rows_neighbour(folder):
-    """What write() and fsync() take, alone and beside a buffered writer under 1 MiB/s, and what that one writes."""
+    """Yields latencies of write() and fsync(), alone and beside a buffered writer under 1 MiB/s, and its rate."""
     case = "ext4, beside a buffered writer under 1 MiB/s"
     alone, beside = ([load(folder, kernel, f"neighbour-{when}") for kernel in KERNELS] for when in ("alone", "beside"))
     for call, most in ("write", 1.5), ("sync", 2):
@@ -86,12 +86,12 @@ def rows_neighbour(folder):
 
 
 def percent(got, asked):
-    """How far off, for people."""
+    """Returns the difference from what was asked for in percent, as text."""
     return f"{(got / asked - 1) * 100:+.2f}%"
 
 
 def print_s5(rows):
-    """A line per cell."""
+    """Prints a line per cell of S5."""
     table = {(r["case"], r["metric"]): r for r in rows}
     print("\nLimits in bytes (S5): three groups at once, 1, 2, 3 MiB/s, 64 KiB I/Os at depth 1, 30 s after the first two")
     print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} {'p50 / p99 / max ms':>22} | "
@@ -112,11 +112,11 @@ def print_s5(rows):
         for kernel in KERNELS:
             text += f" {rate[kernel]:8.4f} {percent(rate[kernel], mib):>8} {'':22} |"
         print(text)
-    print("(what write() takes; at the disk: what it counts as the group's, mainline as that of the group that has the inode of the disk)")
+    print("(rates of write(); at the disk: bytes that the disk counts for the group, mainline for the group of the disk's inode)")
 
 
 def print_s6(rows):
-    """A line per interval."""
+    """Prints a line per interval of S6."""
     print("\nA limit in I/Os (S6): 8192 write IOPS set and run with cgcreate, cgset, cgget, cgexec; 4 KiB at random, depth 128")
     print(f"{'':14} {'asked':>6} | {'ioband':>8} {'error':>8} | {'mainline':>8} {'error':>8} | {'blkio then':>11}")
     for r in rows:
@@ -129,11 +129,11 @@ def print_s6(rows):
     gap = next(r for r in rows if r["metric"] == "largest_gap_ms")
     print(f"largest pause between two I/Os, ms: ideal {gap['ideal']:.3f}, ioband {gap['ioband']:.3f}, "
           f"mainline {gap['mainline']:.3f}")
-    print("(the first 5 s hold B as well, what an idle group has in hand: 5 ms of the rate)")
+    print("(the first 5 s include the burst of an idle group, B: 5 ms of the rate)")
 
 
 def print_neighbour(rows):
-    """A line per call."""
+    """Prints a line per system call of the neighbour."""
     table = {(r["case"][:11], r["metric"]): r for r in rows if r["scenario"] == "neighbour"}
     rate = table["ext4, besid", "writer_mib_s"]
     print("\nA neighbour without a limit that writes 64 KiB and syncs, 50 ms apart, beside a buffered writer of 1 MiB/s, "
@@ -148,7 +148,7 @@ def print_neighbour(rows):
 
 
 def verdict(rows, shares):
-    """A line for each controller: limits that were kept, the longest pause, weights that were kept."""
+    """Returns a line for each controller: how many limits and shares were kept, and the longest pause."""
     # in percent of the limit, and in points of a share
     close, near = 0.5, 1
     lines = []
@@ -166,7 +166,7 @@ def verdict(rows, shares):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir", help="where scripts/demo left its results")
     folder = parser.parse_args().dir

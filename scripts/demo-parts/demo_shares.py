@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What scripts/demo measured of shares, DIR/shares: rows and their table.
+"""Makes rows and a table of what scripts/demo measured of shares, DIR/shares.
 
-A row is one of bench_shares.py, with "seed": the shares in percent that dm-ioband v1.7.0 came to, the system that
-S1 and S2 come from, null if it was not reported.
+A row is one of bench_shares.py, with "seed": the shares in percent that were reported for dm-ioband v1.7.0, the system
+that S1 and S2 come from, null if nothing was reported.
 """
 import os
 import pathlib
@@ -27,19 +27,19 @@ COLUMNS = {"ioband": "ioband", "bfq-tuned": "BFQ, tuned", "iocost-tuned": "iocos
 
 
 def rows(folder):
-    """With what was reached then."""
+    """Returns the rows of bench_shares.py, with what dm-ioband reached."""
     for row in bench_shares.rows(pathlib.Path(folder) / "shares"):
         seed = SEED.get((row["scenario"], row["case"]))
         yield row | {"seed": seed and [100 * n / sum(seed) for n in seed]}
 
 
 def percents(shares):
-    """For people."""
+    """Returns shares as text, such as "10.0 / 30.0 / 60.0"."""
     return " / ".join(f"{share:.1f}" for share in shares) if shares else "-"
 
 
 def show(table):
-    """A line per case: shares in percent and I/Os per second of all groups."""
+    """Prints a line per case: shares in percent and I/Os per second of all groups."""
     for scenario, text in HEADS.items():
         print(f"\nWeights ({scenario}): {text}")
         print(f"{'':17} {'asked, %':>18} |", *(f"{title:>18} {'IOPS':>7} |" for title in COLUMNS.values()),

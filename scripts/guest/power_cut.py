@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What must be on a disk after its power failed (scripts/power-cut; runs in the guest).
+"""Writes files, and checks what a disk must have after its power failed (scripts/power-cut; runs in the guest).
 
-write DIR NAME ROUND: writes, maps, punches, truncates and syncs a file of its own, DIR/NAME, and its part of DIR/shared,
-until the power fails; the shared file is neither written to directly nor shortened. After each sync it prints
-"ack NAME SEQ": all that it did up to step SEQ and that this sync was for is durable. NAME is a, b or c. --lie prints the
-same and does not sync.
+write DIR NAME ROUND: writes, maps, punches, truncates and syncs a file of its own, DIR/NAME, and its part of
+DIR/shared, until the power fails; direct I/O and truncation are for its own file only. After each sync the writer
+prints "ack NAME SEQ": all its changes up to step SEQ to the files of this sync are durable. NAME is a, b or c. With
+--lie the writer prints the same and does not sync.
 
-verify DIR ROUND LOG: replays what the writers of LOG did and compares. A sector must have what it had when it was last
-synced, or anything that it got later. One that has older data, or none, is lost; one with data that nobody wrote there
-is wrong. Prints a line for each writer; exits with 1 if anything is not as it must be.
+verify DIR ROUND LOG: replays the steps of the writers of LOG and compares. A sector must have the data of its last
+sync, or data that was written later. A sector with older data, or none, is lost; a sector with data that no writer
+wrote there is wrong. Prints a line for each writer; exits with 1 if a sector or a file's size is not as it must be.
 """
 import argparse
 import ctypes
@@ -30,8 +30,8 @@ BEHIND = 2000       # steps that a writer can have taken after the last ack that
 FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE = 1, 2, 16
 SYNC_FILE_RANGE_ALL = 7
 
-# kind: how often. User-mode Linux complains when what another process has mapped goes: no truncation, hole or direct
-# write of the shared file.
+# {kind of a step: its relative frequency}. User-mode Linux complains when pages are removed that another process has
+# mapped: so the shared file is not truncated, has no holes punched and is not written to directly.
 WAYS = {'write': 12, 'direct': 4, 'osync': 3, 'map': 3, 'fsync': 2, 'fdatasync': 2, 'msync': 1, 'range': 2, 'syncfs': 0.2,
         'sync': 0.1, 'fallocate': 1, 'zero': 1, 'punch': 2, 'truncate': 2}
 OWN_ONLY = ('direct', 'fallocate', 'zero', 'punch', 'truncate')
@@ -39,7 +39,7 @@ SHARED_ONLY = ('map', 'msync')
 
 
 class Step:
-    """What a writer does: a kind, a file, a range of bytes in it."""
+    """A step of a writer: kind, file, and a range of bytes in the file (at, length)."""
 
     def __init__(self, rnd, seq, part):
         self.seq = seq
@@ -59,21 +59,21 @@ class Step:
 
     @property
     def writes(self):
-        """It puts data there."""
+        """Tells whether the step writes data."""
         return self.kind in ('write', 'direct', 'osync', 'map')
 
     def data(self, name, rnd_id):
-        """Every sector says what it is."""
+        """Returns the data of the step as bytes; every sector says of which writer and step it is."""
         return b''.join(stamp(name, rnd_id, self.file, at, self.seq) for at in range(self.at, self.at + self.length, SECTOR))
 
 
 def stamp(name, round_, file, at, seq):
-    """A sector of a writer."""
+    """Returns the bytes of a sector that a writer writes at byte `at` in step `seq`."""
     return struct.pack('<4sIIIQQ', b'cut' + name.encode(), round_, file, 0, at, seq) * (SECTOR // 32)
 
 
 def steps(name, round_):
-    """All steps of a writer; the same ones each time."""
+    """Yields the steps of a writer without end; the same steps each time."""
     rnd = random.Random(f'{name} {round_}')
     seq = 0
     while True:
@@ -82,7 +82,7 @@ def steps(name, round_):
 
 
 class Writer:
-    """Takes steps."""
+    """A process that takes the steps of a writer."""
 
     def __init__(self, args):
         self.name, self.round, self.lie = args.name, args.round, args.lie
@@ -98,12 +98,12 @@ class Writer:
             getattr(self.libc, call).argtypes = [types[kind] for kind in kinds]
 
     def call(self, function, *args):
-        """A system call that Python has not."""
+        """Makes a system call that Python does not have."""
         if getattr(self.libc, function)(*args):
             raise OSError(ctypes.get_errno(), function)
 
     def change(self, step):
-        """A step that writes or takes away."""
+        """Takes a step that writes or removes data."""
         fd = self.fds[step.file]
         if step.kind == 'write':
             os.pwrite(fd, step.data(self.name, self.round), step.at)
@@ -124,7 +124,7 @@ class Writer:
             self.call('fallocate', fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, step.at, step.length)
 
     def sync(self, step):
-        """A step that makes durable."""
+        """Takes a step that makes data durable; with --lie does nothing."""
         fd = self.fds[step.file]
         if self.lie:
             return
@@ -142,7 +142,7 @@ class Writer:
             os.sync()
 
     def run(self):
-        """Until the power fails."""
+        """Takes steps until the power fails."""
         for step in steps(self.name, self.round):
             self.change(step)
             self.sync(step)
@@ -151,7 +151,7 @@ class Writer:
 
 
 def synced(step):
-    """The files that a step makes durable as a whole, or the one of whose range it does; none of most steps."""
+    """Returns the files that a step makes durable, as a whole or, with osync, in its range; none for most steps."""
     if step.kind in ('fsync', 'fdatasync', 'osync'):
         return (step.file,)
     if step.kind == 'msync':
@@ -160,23 +160,23 @@ def synced(step):
 
 
 class Model:
-    """What each sector and the size of one's own file may be: all they have been since they were last durable."""
+    """What each sector, and the size of a writer's own file, may be: all states since the last durable one."""
 
     def __init__(self):
-        # of file, sector: [(seq, is data)]; zero from the beginning
+        # of each file, {byte of a sector: [(seq, is data)]}; sectors are zero at first
         self.sectors = ({}, {})
-        # those that may be more than one thing
+        # of each file, the sectors that have several states
         self.loose = (set(), set())
         self.sizes = [0]
 
     def put(self, file, at, end, seq, is_data):
-        """A range is data of step seq, or zero from then on."""
+        """Adds a state to the sectors of a range of bytes: data of step seq, or zero."""
         for sector in range(at, end, SECTOR):
             self.sectors[file].setdefault(sector, [(0, False)]).append((seq, is_data))
             self.loose[file].add(sector)
 
     def step(self, step):
-        """A step has been taken, or may have been."""
+        """Adds the states after a step that has been taken, or may have been taken."""
         size, end = self.sizes[-1], step.at + step.length
         if step.writes:
             self.put(step.file, step.at, end, step.seq, True)
@@ -189,7 +189,7 @@ class Model:
             self.sizes.append(end)
 
     def durable(self, step):
-        """And what it was for is on the disk."""
+        """Removes the states before the last one from what a step has made durable."""
         for file in synced(step):
             loose = self.loose[file]
             if step.kind == 'osync':
@@ -202,14 +202,14 @@ class Model:
 
 
 class Verdict:
-    """Compares a file with a model."""
+    """The result of comparing a file with a model: numbers of sectors that were checked, are lost, are wrong."""
 
     def __init__(self, name, round_, model):
         self.name, self.round, self.model = name, round_, model
         self.checked = self.lost = self.wrong = 0
 
     def sector(self, file, at, got):
-        """One sector: exactly one of what it may be."""
+        """Compares the sector at byte `at`, which has the bytes `got`, with the states that it may have."""
         history = self.model.sectors[file][at]
         self.checked += 1
         if not any(got):
@@ -223,14 +223,14 @@ class Verdict:
             self.say('lost' if seq < history[0][0] else 'wrong', file, at, f'it is of step {seq}')
 
     def say(self, what, file, at, why):
-        """A sector that is not as it must be."""
+        """Counts, and prints, a sector that is lost or wrong (`what`)."""
         setattr(self, what, getattr(self, what) + 1)
         if self.lost + self.wrong <= 5:
             history = self.model.sectors[file][at]
             print(f'{what}: {self.name}, file {file}, byte {at}: {why}, may be {history[:4]}')
 
     def run(self, path):
-        """True if all is as it must be."""
+        """Compares the files of a writer in the folder `path`; returns True if none is lost or wrong."""
         for file, name in ((OWN, self.name), (SHARED, 'shared')):
             with open(f'{path}/{name}', 'rb') as opened:
                 data = opened.read()
@@ -243,7 +243,7 @@ class Verdict:
 
 
 def verify(args):
-    """All writers of a round."""
+    """Verifies the files of all writers of a round; returns the exit status."""
     with open(args.log, encoding='ascii', errors='replace') as log:
         acks = re.findall(r'^ack (\w) (\d+)\r?$', log.read(), re.M)
     good = True
@@ -266,7 +266,7 @@ def verify(args):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, dest='command')
     write = commands.add_parser('write')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Sourced after lib.sh: what each kernel configuration consists of, where it is built, how it boots.
+# Sourced after lib.sh: says what each kernel configuration consists of, where it is built, and how it boots.
 # shellcheck shell=bash
 
 config_fragments() {
@@ -17,8 +17,8 @@ config_fragments() {
 	esac
 }
 
-# The options that a configuration asks for, without those that a longterm kernel does not have (patches/BASE/kernel.pin).
-# Before the tree has block/ioband there is nothing of ours to ask for.
+# Prints the options that a configuration asks for, without those that a longterm kernel does not have
+# (patches/BASE/kernel.pin). Options of ioband are left out of a tree that does not have block/ioband.
 config_wanted() {
 	local f
 	for f in $(config_fragments "$1"); do cat "$TOP/kconfig/$f.config"; done |
@@ -26,8 +26,8 @@ config_wanted() {
 		if [ -d "$BUILD/tree/block/ioband" ]; then cat; else sed '/IOBAND/d'; fi
 }
 
-# config_missing WANTED GOT: options of the file WANTED that did not come out so in the file GOT. Of an option that two
-# fragments set the last one counts; one that is to be off may also be unknown.
+# config_missing WANTED GOT: prints options of the file WANTED that are not so in the file GOT. Of an option that two
+# fragments set the last one counts; an option that is to be off may also be unknown.
 config_missing() {
 	sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1=n/p; /^CONFIG_.*=/p' "$1" |
 		awk -F= '{ last[$1] = $0 } END { for (name in last) if (last[name] !~ /=n$/) print last[name] }' |
@@ -36,7 +36,7 @@ config_missing() {
 
 config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
 config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
-# uml-tools and uml-tools-long are uml-vt with a Debian root, see scripts/debian-root.
+# uml-tools and uml-tools-long are the kernel of uml-vt with a Debian root, see scripts/debian-root.
 config_obj()    { echo "$BUILD/obj-${1/#uml-tools*/uml-vt}"; }
 # qemu-deb is the kernel that scripts/check-deb installed.
 config_image() {
@@ -46,7 +46,7 @@ config_image() {
 	*)        echo "$(config_obj "$1")/arch/x86/boot/bzImage" ;;
 	esac
 }
-# KCSAN is made for clang.
+# The configuration with KCSAN is built by clang.
 config_cc()     { case $1 in qemu-kcsan) echo clang-19 ;; *) echo gcc ;; esac }
 
 # Guest memory in MiB.
@@ -60,5 +60,5 @@ config_bootargs() {
 	esac
 }
 
-# The names of the KUnit suites of the series.
+# Prints the names of the KUnit suites of the series.
 kunit_suites() { sed -n 's/^\t\.name = "\(ioband_[a-z]*\)",$/\1/p' "$TOP"/block/ioband/tests/*_kunit.c "$TOP"/kernel/cgroup/*_kunit.c; }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-# Sourced by the scripts in scripts/: where things are, how to speak, how to run long work.
+# Sourced by the scripts beside it: has the paths of the project, and functions for messages and for commands that take
+# long.
 # shellcheck shell=bash
 set -euo pipefail
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# Build products and results; both are safe to delete.
+# Build outputs and results; both folders are safe to delete.
 BUILD=$(realpath -m "${IOBAND_BUILD:-$TOP/build}")
 OUT=$(realpath -m "${IOBAND_OUT:-$TOP/out}")
 export TOP BUILD OUT
@@ -13,17 +14,17 @@ say()  { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
 
-# die CAUSE [NEXT_STEP]
+# die CAUSE [NEXT_STEP]: prints both and exits with an error
 die() {
 	printf 'error: %s\n' "$1" >&2
 	[ $# -lt 2 ] || printf ' next: %s\n' "$2" >&2
 	exit 1
 }
 
-# The comment block at the head of the calling script is its help text.
+# Prints the comment block at the head of the calling script, which is its help text.
 help() { sed -n '3,/^[^#]/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"; }
 
-# BASE=6.12 is the series on that longterm kernel (patches/longterm.rst), with build products and results of its own.
+# BASE=6.12 is the series on that longterm kernel (patches/longterm.rst), with build outputs and results of its own.
 # What all kernels share, such as the root of Debian for guests, is in $SHARED.
 SHARED=$BUILD
 . "$TOP/scripts/kernel.pin"
@@ -31,7 +32,7 @@ if [ "${BASE:=${PIN_VERSION%.*}}" = "${PIN_VERSION%.*}" ]; then
 	LONGTERM=
 else
 	LONGTERM=$TOP/patches/$BASE
-	[ -f "$LONGTERM/kernel.pin" ] || die "the series is not carried to Linux $BASE" \
+	[ -f "$LONGTERM/kernel.pin" ] || die "there is no series for Linux $BASE" \
 		"BASE is one of ${PIN_VERSION%.*} $(cd "$TOP/patches" && echo */kernel.pin | sed 's,/kernel.pin,,g')"
 	# shellcheck source=../kernel.pin
 	. "$LONGTERM/kernel.pin"
@@ -50,10 +51,10 @@ as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# seconds -> 3m07s
+# minsec SECONDS: prints them like 3m07s
 minsec() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
 
-# The last thing a log says, for a progress line.
+# last_line LOG: prints the last line of a log, for a line of progress
 last_line() {
 	if [ -s "$1" ]; then tail -n 1 "$1" | tr -d '\r' | cut -c 1-70; else echo "waiting for its turn"; fi
 }
@@ -64,8 +65,8 @@ compiled() {
 	[ "$nr" = 0 ] || echo "$nr compiled: "
 }
 
-# run_logged LOG COMMAND...: output to LOG, a line of progress every 20 s, the end of LOG on failure. Of a build of a
-# kernel it has the number of files that are compiled so far.
+# run_logged LOG COMMAND...: runs COMMAND with its output in LOG; prints a line of progress every 20 s, and the end of
+# LOG on failure. For a build of a kernel the line has the number of files that are compiled so far.
 run_logged() {
 	local log=$1 begin=$SECONDS tick=0 pid rc=0
 	shift
@@ -82,7 +83,7 @@ run_logged() {
 	return "$rc"
 }
 
-# at_once N COMMAND ARGUMENT...: COMMAND with each ARGUMENT, N of them at a time; fails if one of them does
+# at_once N COMMAND ARGUMENT...: runs COMMAND with each ARGUMENT, N of them at a time; fails if one of them fails
 at_once() {
 	local most=$1 command=$2 argument running=0 rc=0
 	shift 2
@@ -98,19 +99,19 @@ at_once() {
 	return $rc
 }
 
-# One kernel build at a time on this machine; the lock is held while COMMAND runs.
+# with_build_lock COMMAND...: runs COMMAND under a lock, so that this machine builds one kernel at a time
 with_build_lock() {
 	flock "${IOBAND_BUILD_LOCK:-$SHARED/.lock}" "$@"
 }
 
-# Nobody changes the patched tree while it is built from.
+# with_tree_lock COMMAND...: runs COMMAND under a lock, so that the patched tree does not change during a build from it
 with_tree_lock() { flock "$BUILD/.tree.lock" "$@"; }
 
-# Identical sources give identical objects: ccache then serves every clone.
+# Objects do not depend on the path of the project, so that ccache can give them to every clone.
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=ioband KBUILD_BUILD_HOST=build
 export CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=time_macros
 
-# The compiler, through ccache if it is there: kernel_cc gcc, kernel_cc aarch64-linux-gnu-gcc.
+# kernel_cc COMPILER: prints the compiler, such as gcc or aarch64-linux-gnu-gcc, behind ccache if that is installed
 kernel_cc() {
 	if command -v ccache >/dev/null; then echo "ccache $1"; else echo "$1"; fi
 }

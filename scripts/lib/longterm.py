@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The series on a longterm kernel: patches/BASE/ holds what is other there than in patches/.
+"""The series on a longterm kernel: patches/BASE/ has what differs there from patches/.
 
     kernel.pin           the kernel and its sha256, see scripts/fetch; PIN_LACKS: options of kconfig/ that it does not have
     0000-name.patch      a patch of its own, which comes first: helpers of later kernels
-    0004-other.patch     bare diffs of single files, each in the place of what the patch of that name in patches/ does to
-                         that file: hunks in files of the kernel, or, of a file that the patch adds, hunks to be applied
-                         to it. A diff without hunks leaves the file out.
+    0004-other.patch     bare diffs of single files. Each replaces what the patch of that name in patches/ does to that
+                         file: hunks in a file of the kernel, or hunks to apply to a file that the patch adds. A diff
+                         without hunks leaves the file out.
 
 Sources and commit messages live once, in patches/.
 """
@@ -18,35 +18,35 @@ import tempfile
 import patchfile
 from patchfile import Patch, PatchError
 
-# What hunks call of ours.
+# Functions of the series that hunks call.
 OURS = re.compile(r'\b(?:ioband|dirty|move_owned)_[a-z_]\w*')
 
 
 def read(path):
-    """The text of a file, line ends untouched."""
+    """Returns the text of a file, with its line ends unchanged."""
     with open(path, encoding='utf-8', newline='') as file:
         return file.read()
 
 
 def bases(top):
-    """The longterm kernels that there is a directory for, such as ['6.12', '6.18']."""
+    """Returns the longterm kernels that have a directory in patches/, such as ['6.12', '6.18']."""
     return sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob(os.path.join(top, 'patches', '*', 'kernel.pin')))
 
 
 def bare_diffs(text):
-    """The FileDiffs of a file without a commit message; comments stand before the first."""
+    """Returns the FileDiffs of a file without a commit message; lines before the first are comments."""
     lines = text.splitlines(keepends=True)
     first = next((i for i, line in enumerate(lines) if line.startswith('diff --git ')), len(lines))
     return patchfile.split_diffs(lines[first:])
 
 
 def called(diff):
-    """The names of ours that a FileDiff adds."""
+    """Returns the names of functions of the series that a FileDiff adds."""
     return {name for _, lines in diff.hunks() for line in lines if line[0] == '+' for name in OURS.findall(line)}
 
 
 class Longterm:
-    """What is other on one base, joined with the series."""
+    """What differs on one base, joined with the series."""
 
     def __init__(self, series, base):
         self.series, self.base = series, base
@@ -57,7 +57,7 @@ class Longterm:
                       for name in names if name in series.adds}
 
     def adapt(self, name, diff):
-        """The FileDiff that patch NAME has for a file on this base, None if it leaves it alone."""
+        """Returns the FileDiff that patch NAME has for a file on this base, None if the patch leaves the file out."""
         other = self.other.get(name, {}).get(diff.path)
         if other is None:
             return diff
@@ -69,7 +69,7 @@ class Longterm:
         return patchfile.new_file(diff.path, patchfile.apply(other, patchfile.content_of(diff)), mode)
 
     def patches(self):
-        """The series as it is on this base: {file name: text}."""
+        """Returns the series as it is on this base: {file name: text}."""
         texts = dict(self.own)
         for name in self.series.adds:
             patch = self.series.parse(name)
@@ -81,7 +81,7 @@ class Longterm:
         return dict(sorted(texts.items()))
 
     def write(self, folder):
-        """Writes them to a folder, which then holds nothing else; files that stay as they are keep their times."""
+        """Writes the patches to a folder and removes its other files; files that do not change keep their times."""
         os.makedirs(folder, exist_ok=True)
         texts = self.patches()
         for path in glob.glob(os.path.join(folder, '*.patch')):
@@ -94,7 +94,7 @@ class Longterm:
                     file.write(text)
 
     def faults(self):
-        """What of patches/BASE has been left behind by patches/, as sentences."""
+        """Returns sentences on what in patches/BASE does not fit patches/ any more."""
         found = [f'patches/{self.base}/{name} is the name of no patch' for name in self.own if not name.startswith('0000-')]
         for name, diffs in self.other.items():
             ours = {diff.path: diff for diff in self.series.parse(name).diffs}
@@ -114,7 +114,7 @@ class Longterm:
 
 
 def same(one, two):
-    """Do two FileDiffs change the same lines, wherever these stand?"""
+    """Returns whether two FileDiffs change the same lines, wherever these lines are."""
     return one.is_new == two.is_new and [lines for _, lines in one.hunks()] == [lines for _, lines in two.hunks()]
 
 
@@ -138,7 +138,7 @@ def take_back(series, base, tree, since):
 
 
 def differences(ours, theirs, base):
-    """The bare diffs that make the patch OURS into THEIRS, '' if there are none."""
+    """Returns the bare diffs that turn the patch OURS into THEIRS, '' if there are none."""
     diffs = {diff.path: diff for diff in theirs.diffs}
     text = ''
     for diff in ours.diffs:

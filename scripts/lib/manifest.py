@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The manifest patches/series joined with the patches and the sources: what each patch should be.
+"""Joins the manifest patches/series, the patches and the sources: says what each patch should be.
 
 patches/series has a line for each patch, and above the patches of each series a line "[NAME]"; the cover letter of
 that series is patches/cover-letter-NAME.txt.
 
-A later patch may change a file that an earlier one adds: the source is the last state. The earlier states are those
-of the present patches, with the change from the last state of the present patches to the source merged in. Lines that
-an earlier state does not have, or has otherwise, stay as they are there.
+A later patch may change a file that an earlier one adds: the source is the last state of the file. The earlier states
+are those of the present patches, with the change from their last state to the source merged in. Where an earlier state
+lacks the changed lines, or differs in them, it stays as it is.
 """
 import glob
 import itertools
@@ -20,8 +20,8 @@ from patchfile import Patch, PatchError
 # Files whose place in this repository is not their place in the kernel.
 ELSEWHERE = {'block/ioband/Kconfig': 'Kconfig.snippet'}
 KERNEL_DIRS = ('block', 'Documentation', 'fs', 'include', 'kernel', 'mm', 'tools')
-# Changed lines allowed in files of mainline, for limits and weights, and for the owners of dirty pages; and the files
-# that merely register what is new.
+# The number of changed lines allowed in files of mainline, for limits and weights, and for recording the dirtiers of
+# pages; and the files that only register what is new.
 HOOK_LIMIT = 150
 OWNERS_LIMIT = 107
 OWNERS = ('mm/', 'fs/')
@@ -30,20 +30,20 @@ SECTION = re.compile(r'\[(\w+)\]')
 
 
 def read(path):
-    """The text of a file, line ends untouched."""
+    """Returns the text of a file, with its line ends unchanged."""
     with open(path, encoding='utf-8', newline='') as file:
         return file.read()
 
 
 def stat(patches, before):
-    """The diffstat of several patches together; BEFORE: what there was of our files before the first of them."""
+    """Returns the diffstat of several patches together; BEFORE: {path: content} of our files before the first patch."""
     lines = {}      # path -> lines added, lines removed
     for patch in patches:
         for diff in patch.diffs:
             added, removed = lines.get(diff.path, (0, 0))
             hunks = [line[0] for _, hunk in diff.hunks() for line in hunk]
             lines[diff.path] = added + hunks.count('+'), removed + hunks.count('-')
-    # what one of them adds and a later one takes away again is in neither
+    # a line that one patch adds and a later one removes is not counted
     for path, (added, removed) in lines.items():
         if path not in before:
             lines[path] = added - removed, 0
@@ -54,7 +54,7 @@ def stat(patches, before):
 
 
 class Series:
-    """The manifest, the patches and the sources of a repository at top."""
+    """The manifest, the patches and the sources of the repository at path top."""
 
     def __init__(self, top):
         self.top = top
@@ -83,11 +83,11 @@ class Series:
         self.texts = {name: read(self.file(name)) for name in self.adds if os.path.exists(self.file(name))}
 
     def file(self, name):
-        """Path of a file in patches/."""
+        """Returns the path of a file in patches/."""
         return os.path.join(self.top, 'patches', name)
 
     def parse(self, name):
-        """The Patch of that name."""
+        """Returns the Patch of that name."""
         if name not in self.texts:
             raise PatchError(f'patches/series lists {name}, which is not in patches/: write its commit message first')
         try:
@@ -96,7 +96,7 @@ class Series:
             raise PatchError(f'{name}: {error}') from None
 
     def states(self, patches):
-        """What the present PATCHES make of our files: {path: {patch name: content}}, in the order of the patches."""
+        """Returns the states of our files after the present PATCHES: {path: {patch name: content}}, in their order."""
         states = {path: {} for path in self.owner}
         for name, patch in patches.items():
             for diff in patch.diffs:
@@ -110,7 +110,7 @@ class Series:
         return states
 
     def wanted(self, path, states):
-        """What each patch should make of one of our files: {patch name: content}, from its present STATES."""
+        """Returns the states of one of our files after each patch, {patch name: content}, from its present STATES."""
         content, _ = self.sources[path]
         last = list(states.values())[-1] if states else content
         new = {name: state if content == last else patchfile.merge(last, state, content) for name, state in states.items()}
@@ -126,7 +126,7 @@ class Series:
         return new
 
     def regenerate(self):
-        """What every patch should be: {name: text}, from the sources and the hooks in the present patches."""
+        """Returns every patch as it should be, {name: text}, from the sources and the hooks in the present patches."""
         patches = {name: self.parse(name) for name in self.adds}
         states = {path: self.wanted(path, old) for path, old in self.states(patches).items()}
         before, begin, letters = {}, {}, {}
@@ -151,7 +151,7 @@ class Series:
         return texts
 
     def cover(self, letter, patches, before):
-        """A cover letter with number and list of its patches and their diffstat anew; BEFORE: our files without them.
+        """Returns a cover letter with new number, list and diffstat of its patches; BEFORE: our files without them.
 
         The list begins at a line like "Name (5):"."""
         text = re.split(r'^\S.* \(\d+\):$', self.texts[letter], maxsplit=1, flags=re.M)[0].rstrip('\n')
@@ -163,17 +163,17 @@ class Series:
         return f'{text}\n\n{stat(patches, before)}{self.base()}'
 
     def base(self):
-        """The last line of a cover letter: the kernel that the series are made for."""
+        """Returns the last line of a cover letter: the kernel that the series are made for."""
         pin = os.path.join(self.top, 'scripts', 'kernel.pin')
         match = re.search(r'^PIN_VERSION=(.*)$', read(pin), re.M) if os.path.exists(pin) else None
         return f'\nbase-commit: v{match.group(1)}\n' if match else ''
 
     def fixes(self):
-        """The patches before the first that adds a file: what they call is mainline's, so they fix that."""
+        """Returns the patches before the first that adds a file: they use mainline's functions only, and fix these."""
         return list(itertools.takewhile(lambda name: not self.adds[name], self.adds))
 
     def hooks(self):
-        """Changed lines in mainline's files, those of fixes() left out: {path: lines}."""
+        """Returns the number of changed lines in mainline's files, without those of fixes(): {path: lines}."""
         lines = {}
         for name in list(self.adds)[len(self.fixes()):]:
             for diff in self.parse(name).diffs:
@@ -182,7 +182,7 @@ class Series:
         return lines
 
     def strays(self):
-        """Sources at kernel paths that no patch adds, and patches that the manifest does not list."""
+        """Returns sources at kernel paths that no patch adds, and patches that the manifest does not list."""
         run = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '--', *KERNEL_DIRS, *ELSEWHERE.values()],
                              cwd=self.top, capture_output=True, encoding='utf-8', check=True)
         known = {ELSEWHERE.get(path, path) for path in self.owner}

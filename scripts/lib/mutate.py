@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Puts single faults into sources, all into one kernel: each asks at run time whether it is the one.
+"""Puts faults into sources, all into one kernel; at run time the kernel's command line chooses one of them.
 
 Tables of faults are text: a line "NAME FILE TEST...", a line that begins with a tab and says what is wrong, lines that
-begin with - (a place in FILE, which has it once) and lines that begin with + (what is there instead). The word MUTANT in
-them is 1 in a kernel that was booted with ioband_mutant=N, N being the fault's number, and 0 in all others. Lines that
+begin with - (a place in FILE, which must occur once) and lines that begin with + (the replacement). The word MUTANT in
+these is 1 in a kernel that was booted with ioband_mutant=N, where N is the fault's number, and 0 otherwise. Lines that
 begin with # are comments.
 """
 import dataclasses
 import glob
 import re
 
-# In front of the first line, so that line numbers stay as they are.
+# This goes in front of the first line of a file, so that line numbers do not change.
 DECLARATION = 'extern int ioband_mutant; '
 DEFINED_IN = 'block/ioband/policy.c'
 DEFINITION = '''
@@ -32,12 +32,12 @@ class Fault:
     new: list = dataclasses.field(default_factory=list)
 
     def text(self):
-        """What is at its place instead."""
+        """Returns the text that replaces the fault's place."""
         return re.sub(r'\bMUTANT\b', f'(ioband_mutant == {self.number})', '\n'.join(self.new))
 
 
 def parse(lines, name):
-    """The faults of one table; ValueError if it is none."""
+    """Returns the faults of one table; raises ValueError if it is not a table of faults."""
     faults = []
     for nr, line in enumerate(lines, 1):
         kind, rest = line[:1], line[1:]
@@ -63,7 +63,7 @@ def parse(lines, name):
 
 
 def read(folder):
-    """The faults of all tables in a folder, numbered from 1 on."""
+    """Returns the faults of all tables in a folder, numbered from 1 on."""
     faults = []
     for path in sorted(glob.glob(folder + '/*.txt')):
         with open(path, encoding='utf-8') as file:
@@ -76,7 +76,7 @@ def read(folder):
 
 
 def mutated(text, faults):
-    """(The text of one file with these faults in it, [why some are not])."""
+    """Returns (the text of one file with these faults in it, [why a fault cannot be put in])."""
     places, wrong = [], []
     for fault in faults:
         old = '\n'.join(fault.old)
@@ -95,7 +95,7 @@ def mutated(text, faults):
 
 
 def mutate(root, faults):
-    """({path below root: text}, [what is wrong]) for all files that change."""
+    """Returns ({path below root: text}, [what is wrong]) for all files that change."""
     texts, wrong = {}, []
     for path in sorted({fault.path for fault in faults} | {DEFINED_IN}):
         try:

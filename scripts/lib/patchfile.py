@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A patch as git format-patch writes it: taken apart, and put together again byte for byte.
+"""Parses a patch as git format-patch writes it, and makes the same text of it again, byte for byte.
 
 Patch(text) has a header (the mail up to and with its "---" line), notes (what people wrote below that line),
-diffs (one FileDiff per file); str() of it is the patch again, with a fresh diffstat. Nothing here knows of
-the project; scripts/series does.
+diffs (one FileDiff per file); str() of it is the patch again, with a new diffstat. This module knows nothing
+of the project; scripts/series does.
 """
 import hashlib
 import os
@@ -36,7 +36,7 @@ class FileDiff:
             raise PatchError(f'{self.path}: renames and binary files are not supported')
 
     def head_length(self):
-        """Number of lines before the first hunk."""
+        """Returns the number of lines before the first hunk."""
         return next((i for i, line in enumerate(self.lines) if line.startswith('@@ ')), len(self.lines))
 
     def hunks(self):
@@ -48,7 +48,7 @@ class FileDiff:
             i += size
 
     def changed(self):
-        """Lines added plus lines removed."""
+        """Returns the number of added plus removed lines."""
         return sum(line[0] in '+-' for _, lines in self.hunks() for line in lines)
 
     def __str__(self):
@@ -56,7 +56,7 @@ class FileDiff:
 
 
 def hunk_length(lines, i):
-    """Number of lines of the hunk whose @@ line is lines[i], that line included."""
+    """Returns the number of lines of the hunk whose @@ line is lines[i], that line included."""
     match = HUNK.match(lines[i])
     if not match:
         raise PatchError(f'not a hunk: {lines[i]!r}')
@@ -75,7 +75,7 @@ def hunk_length(lines, i):
 
 
 def split_diffs(lines):
-    """The FileDiffs in lines, which begin with the first "diff --git"; what follows the last is dropped."""
+    """Returns the FileDiffs in lines, which begin with the first "diff --git"; what follows the last is dropped."""
     diffs, i = [], 0
     while i < len(lines) and lines[i].startswith('diff --git '):
         begin, i = i, i + 1
@@ -104,12 +104,12 @@ class Patch:
         self.diffs = split_diffs(lines[first:])
 
     def subject(self):
-        """The Subject without its [PATCH] tag."""
+        """Returns the Subject without its [PATCH] tag."""
         match = re.search(r'^Subject: (.*(?:\n .*)*)', self.header, re.M)
         return re.sub(r'^\[.*?\] ', '', match.group(1).replace('\n ', ' ')) if match else ''
 
     def author(self):
-        """The name in From:, without the address."""
+        """Returns the name in From:, without the address."""
         match = re.search(r'^From: (.*?) *<', self.header, re.M)
         return match.group(1).strip('"') if match else ''
 
@@ -120,7 +120,7 @@ class Patch:
 
 
 def git(args, cwd, text=None, ok=(0,)):
-    """Output of git outside of any repository and without anybody's settings."""
+    """Returns the output of git, run outside of any repository and without the user's and the system's settings."""
     env = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(os.path.abspath(cwd)),
                GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull, LC_ALL='C')
     for name in ('GIT_DIR', 'GIT_WORK_TREE', 'GIT_INDEX_FILE', 'GIT_PREFIX'):
@@ -132,7 +132,7 @@ def git(args, cwd, text=None, ok=(0,)):
 
 
 def diffstat(body):
-    """The diffstat of diffs, as git apply prints it."""
+    """Returns the diffstat of diffs, as git apply prints it."""
     if not body:
         return ''
     with tempfile.TemporaryDirectory() as cwd:
@@ -140,13 +140,13 @@ def diffstat(body):
 
 
 def blob_name(content):
-    """git's name of a file's content, abbreviated."""
+    """Returns git's name of a file's content, abbreviated to ABBREV digits."""
     data = content.encode()
     return hashlib.sha1(b'blob %d\0' % len(data) + data).hexdigest()[:ABBREV]
 
 
 def new_file(path, content, mode='100644'):
-    """The FileDiff that adds path with this content."""
+    """Returns the FileDiff that adds path with this content."""
     lines = content.splitlines(keepends=True)
     out = [f'diff --git a/{path} b/{path}\n', f'new file mode {mode}\n', f'index {"0" * ABBREV}..{blob_name(content)}\n']
     if lines:
@@ -159,7 +159,7 @@ def new_file(path, content, mode='100644'):
 
 
 def changed_file(path, old, new):
-    """The FileDiff that turns old into new."""
+    """Returns the FileDiff that turns old into new."""
     with tempfile.TemporaryDirectory() as cwd:
         for side, content in (('a', old), ('b', new)):
             name = os.path.join(cwd, side, path)
@@ -171,7 +171,7 @@ def changed_file(path, old, new):
 
 
 def apply(diff, content):
-    """What diff makes of content; hunks are found wherever their lines moved to."""
+    """Returns content with diff applied; hunks are found wherever their lines have moved to."""
     lines = content.splitlines(keepends=True)
     for start, hunk in reversed(list(diff.hunks())):
         if NO_NEWLINE in hunk:
@@ -187,12 +187,12 @@ def apply(diff, content):
 
 
 def content_of(diff):
-    """The content of the file that a FileDiff adds."""
+    """Returns the content of the file that a FileDiff adds."""
     return ''.join(line[1:] for _, lines in diff.hunks() for line in lines if line[0] == '+')
 
 
 def merge(old, mine, new):
-    """MINE with the changes from OLD to NEW; where MINE itself differs from OLD it stays as it is."""
+    """Returns MINE with the changes from OLD to NEW; where MINE differs from OLD, MINE stays as it is."""
     with tempfile.TemporaryDirectory() as cwd:
         for name, content in (('old', old), ('mine', mine), ('new', new)):
             with open(os.path.join(cwd, name), 'w', encoding='utf-8', newline='') as file:

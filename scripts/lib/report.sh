@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-# Sourced by checks: one line "ok NAME" or "not ok NAME" each, causes below as comments.
+# Sourced by checks: prints one line "ok NAME" or "not ok NAME" for each check, and causes of failures below as
+# comments.
 # shellcheck shell=bash
 failed=0
 
-# report NAME LOG COMMAND...: ok if COMMAND succeeds; its output goes to LOG
+# report NAME LOG COMMAND...: prints ok if COMMAND succeeds; its output goes to LOG
 report() {
 	local name=$1 log=$2
 	shift 2
@@ -12,12 +13,12 @@ report() {
 	else
 		echo "not ok $name: see $log"
 		grep -v '^$' "$log" | head -n 12 | sed 's/^/#   /'
-		# shellcheck disable=SC2034 # the exit status of who sourced us
+		# shellcheck disable=SC2034 # the exit status of the script that sources this
 		failed=1
 	fi
 }
 
 skip() { echo "ok $1 # SKIP $2"; }
 
-# no_lines FILE: succeeds if it is empty, shows it if not
+# no_lines FILE: succeeds if FILE is empty, else prints it
 no_lines() { [ ! -s "$1" ] || { cat "$1"; return 1; }; }

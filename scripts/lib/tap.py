@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a test said (TAP) and what became of it, as counts and causes."""
+"""Judges the output of a test (TAP) and its exit status: counts test points and finds causes of failures."""
 import re
 
 POINT = re.compile(r'^\s*(ok|not ok)\b\s*(\d*)\s*(?:- )?(.*)$')
@@ -17,12 +17,12 @@ class Result:
         self.causes = []
 
     def fail(self, cause):
-        """One failure more."""
+        """Adds a failure; cause: a line."""
         self.failed += 1
         self.causes.append(cause)
 
     def add(self, other):
-        """Adds up."""
+        """Adds the counts and causes of another Result."""
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
@@ -34,7 +34,7 @@ class Result:
 
 
 def points(text):
-    """The Result of the ok and not ok lines alone."""
+    """Returns the Result of the "ok" and "not ok" lines alone."""
     result = Result()
     for line in text.splitlines():
         match = POINT.match(line.rstrip('\r'))
@@ -51,15 +51,15 @@ def points(text):
 
 
 def complaint(text):
-    """What console-check saw first in a kernel log, with a colon before it; empty if text does not have it."""
+    """Returns the first line that console-check found in a kernel log, after ": "; '' if text has none."""
     match = re.search(r' suspicious lines\n\d+:(?:\[[ .\d]*\])?\s*(.*)', text)
     return ': ' + match.group(1) if match else ''
 
 
 def splat(log, first):
-    """What a kernel log says after its line first: the next lines and the functions of the trace, as one line."""
+    """Returns what a kernel log has after its line `first`: the next lines and the functions of the trace, as one line."""
     lines = [re.sub(r'^\[[ .\d]*\]\s*', '', line).strip() for line in log.splitlines()]
-    # What scripts/boot lets pass at boot may look the same.
+    # A splat at boot that scripts/boot leaves out may look the same.
     booted = next((nr for nr, line in enumerate(lines) if 'as init process' in line), 0)
     if first not in lines[booted:]:
         return ''
@@ -70,9 +70,9 @@ def splat(log, first):
 
 
 def judge(text, status):
-    """The Result of one test program that printed text and ended with status.
+    """Returns the Result of one test program that printed text and ended with status.
 
-    Whatever goes wrong besides its points (no plan, points missing, a bad exit, a splat) is a failure more.
+    Each fault besides its points (no plan, missing points, a bad exit status, a splat) is one more failure.
     """
     result = points(text)
     seen = result.passed + result.failed + result.skipped

@@ -6,7 +6,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def longterm():
-    """The longterm kernel that BASE names, such as '6.12'; '' for the one that the series is made for."""
+    """Returns the longterm kernel that BASE names, such as '6.12'; '' for the kernel that the series is made for."""
     base = os.environ.get('BASE', '')
     return base if base and os.path.exists(f'{TOP}/patches/{base}/kernel.pin') else ''
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The judge of attacks: what breaks a bound by a little must show, what is just inside must not; plans are reproducible."""
+"""Tests of the judge of attacks: it finds what exceeds a bound by a little, and nothing else; plans are reproducible."""
 import os
 import sys
 import unittest
@@ -18,12 +18,12 @@ BEGIN = 100 * NSEC      # ns of the first event
 
 
 def stream(count, size, gap_ns, group=7, op='W', begin=BEGIN, admitted=False):
-    """Events of the same size (bytes), gap_ns apart."""
+    """Returns `count` events of the same size (bytes), gap_ns apart."""
     return [Event(begin + i * gap_ns, group, op, size, admitted) for i in range(count)]
 
 
 def limit(key='wbps', rate=MIB, window_s=0, groups=(7,), history=None, data_only=False):
-    """A limit that holds from the beginning on, unless there is a history."""
+    """Returns a limit (rate per second) that holds from the beginning on, unless there is a history."""
     return Limit('g', key, set(groups), history or [(FOREVER, rate)], window_s, data_only)
 
 
@@ -33,16 +33,16 @@ class TestWindow(unittest.TestCase):
     DUE_NS = 4096 * NSEC // MIB
 
     def judged(self, events, *limits):
-        """How many limits were exceeded."""
+        """Returns how many limits were exceeded."""
         return len(attack_judge.judge(limits or [limit()], events))
 
     def test_exact_rate(self):
-        """R itself, for long, after a burst of B."""
+        """Events at R for long, after a burst of B, are within the limit."""
         burst = stream(16, 4096, 0)
         self.assertEqual(self.judged(burst + stream(2000, 4096, self.DUE_NS, begin=BEGIN + self.DUE_NS)), 0)
 
     def test_one_more(self):
-        """B and one I/O at once."""
+        """A burst of B is within the limit, a burst of B and one I/O is not."""
         self.assertEqual(self.judged(stream(16, 4096, 0)), 0)
         self.assertEqual(self.judged(stream(17, 4096, 0)), 1)
 
@@ -52,13 +52,13 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(stream(16, 4096, 0) + stream(count, 4096, self.DUE_NS - 1, begin=BEGIN + self.DUE_NS)), 1)
 
     def test_rounding(self):
-        """COST_NS is what rounding may take, one ns more is not."""
+        """An event may be COST_NS early because of rounding, and no ns more."""
         for early, faults in ((COST_NS, 0), (COST_NS + 1, 1)):
             late = stream(1, 4096, 0, begin=BEGIN + self.DUE_NS - early)
             self.assertEqual(self.judged(stream(16, 4096, 0) + late), faults)
 
     def test_admitted(self):
-        """What was admitted is traced up to ADMIT_NS after it was decided: the first may have left so much before."""
+        """Admitted events are traced up to ADMIT_NS after the decision: the first may have been that much earlier."""
         first = stream(16, 4096, 0, admitted=True)
         for early, faults in ((ADMIT_NS + COST_NS, 0), (ADMIT_NS + COST_NS + 1, 1)):
             self.assertEqual(self.judged(first + stream(1, 4096, 0, begin=BEGIN + self.DUE_NS - early)), faults)
@@ -70,16 +70,16 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(stream(1, 4 * MIB, 0) + stream(1, 4096, 0, begin=BEGIN + self.DUE_NS)), 0)
 
     def test_late_burst(self):
-        """A burst after a long pause is judged by itself: what was not used is not saved."""
+        """A burst after a long pause has no more than B: what was not used in the pause is not saved."""
         self.assertEqual(self.judged(stream(1, 4096, 0) + stream(17, 4096, 0, begin=BEGIN + 50 * NSEC)), 1)
 
     def test_window(self):
-        """W is one second of R: 16 + 256 I/Os of 4 KiB at once, not one more."""
+        """With a window W of one second of R, 16 + 256 I/Os of 4 KiB at once are within the limit, one more is not."""
         self.assertEqual(self.judged(stream(272, 4096, 0), limit(window_s=1)), 0)
         self.assertEqual(self.judged(stream(273, 4096, 0), limit(window_s=1)), 1)
 
     def test_ios(self):
-        """10 IOPS: one at once, then one every 100 ms; pieces count, bytes do not."""
+        """10 IOPS are one I/O at once, then one every 100 ms; pieces count, bytes do not."""
         ios = limit('wiops', 10)
         self.assertEqual(self.judged(stream(50, MIB, NSEC // 10), ios), 0)
         self.assertEqual(self.judged(stream(2, 512, NSEC // 10 - COST_NS - 1), ios), 1)
@@ -94,20 +94,20 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(stream(21, 4096, 0), limit(rate=16 * MIB)), 1)
 
     def test_direction_and_group(self):
-        """Reads and other groups are no concern; discards are writes."""
+        """A limit on writes ignores reads and other groups; discards are writes."""
         self.assertEqual(self.judged(stream(99, 4096, 0, op='R')), 0)
         self.assertEqual(self.judged(stream(99, 4096, 0, group=8)), 0)
         self.assertEqual(self.judged(stream(17, 4096, 0, op='D')), 1)
         self.assertEqual(self.judged(stream(17, 4096, 0, op='R'), limit('rbps')), 1)
 
     def test_subtree(self):
-        """Two groups, each inside, are together over the limit above them."""
+        """Two groups that are each within the limit exceed the limit above them together."""
         events = sorted(stream(10, 4096, 0, group=7) + stream(10, 4096, 0, group=8), key=lambda event: event.due_ns)
         self.assertEqual(self.judged(events, limit(), limit(groups=(8,))), 0)
         self.assertEqual(self.judged(events, limit(groups=(7, 8))), 1)
 
     def test_metadata(self):
-        """Metadata has a W, data beside it has none."""
+        """Metadata may use a window W; data that is judged with it may not."""
         events = stream(20, 4096, 0)
         for event in events:
             event.meta = True
@@ -116,7 +116,7 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(events + stream(17, 4096, 0), *both), 1)
 
     def test_one_call(self):
-        """The metadata of one system call may be more than W; that of the next one waits until it is repaid."""
+        """The metadata of one system call may exceed W; that of the next call must wait until the first is repaid."""
         first, second = (stream(300, 4096, 0, begin=BEGIN + ns, admitted=True) for ns in (0, 10_000_000))
         for event in first + second:
             event.meta = True
@@ -125,14 +125,14 @@ class TestWindow(unittest.TestCase):
 
 
 class TestFlips(unittest.TestCase):
-    """The largest rate in force in a window counts."""
+    """Limits that change: in a window the largest rate in force counts."""
 
     def history(self, *rates):
-        """A rate a second, from BEGIN on."""
+        """Returns a history with another rate in each second, from BEGIN on."""
         return [(FOREVER, rates[0])] + [(BEGIN + (i + 1) * NSEC, rate) for i, rate in enumerate(rates[1:])]
 
     def test_stretches(self):
-        """Times with at most a rate; None is no limit."""
+        """stretches() returns the times with at most a rate; None is no limit."""
         history = self.history(1, 3, 2, None, 1)
         self.assertEqual(attack_judge.stretches(history, 1), [(FOREVER, BEGIN + NSEC), (BEGIN + 4 * NSEC, None)])
         self.assertEqual(attack_judge.stretches(history, 2), [(FOREVER, BEGIN + NSEC), (BEGIN + 2 * NSEC, BEGIN + 3 * NSEC),
@@ -140,7 +140,7 @@ class TestFlips(unittest.TestCase):
         self.assertEqual(attack_judge.stretches(history, 3), [(FOREVER, BEGIN + 3 * NSEC), (BEGIN + 4 * NSEC, None)])
 
     def test_old_rate_after_flip(self):
-        """Who goes on at the old rate after the limit was lowered is seen; who keeps to each in its time is not."""
+        """Events at the old rate after the limit was lowered exceed it; events at each rate in its time do not."""
         history = self.history(4 * MIB, MIB)
         fast = stream(1024, 4096, NSEC // 1024)
         rest = BEGIN + NSEC + 1
@@ -148,14 +148,14 @@ class TestFlips(unittest.TestCase):
         self.assertEqual(len(attack_judge.judge([limit(history=history)], fast + stream(256, 4096, NSEC // 1024, begin=rest))), 1)
 
     def test_no_limit(self):
-        """Without a limit all is well, before and after it is not."""
+        """A burst is within the limit while there is none, and exceeds it before and after."""
         history = self.history(MIB, None, MIB)
         self.assertEqual(attack_judge.judge([limit(history=history)], stream(99, 4096, 0, begin=BEGIN + 3 * NSEC // 2)), [])
         self.assertEqual(len(attack_judge.judge([limit(history=history)], stream(99, 4096, 0, begin=BEGIN + 3 * NSEC))), 1)
 
 
 class TestTrace(unittest.TestCase):
-    """Text to events."""
+    """Traces read as events."""
 
     LINES = (
         '  dd-9 [000] ..... 5.000001: ioband_admit: dev=250,0 cg=7 op=W sector=8 bytes=4096 ns=5000001000 piece=0 debt=0',
@@ -170,14 +170,14 @@ class TestTrace(unittest.TestCase):
     )
 
     def test_parse(self):
-        """Each field, and which of two bios of a sector was metadata."""
+        """Each field is read, and which of two bios of a sector was metadata."""
         events, queued = attack_judge.parse(self.LINES, '250,0'.replace(',', ':'))
         self.assertEqual([(e.due_ns, e.admitted, e.debt, e.meta) for e in events],
                          [(5000001000, True, False, True), (5999999700, False, False, False), (6100000000, True, True, False)])
         self.assertEqual([(bio.op, bio.size) for bio in queued], [('W', 4096), ('W', 4096), ('W', 8192), ('R', 8192)])
 
     def test_strays(self):
-        """8192 bytes of 250,0 were charged to nobody; the 512 that were charged and did not come are not to hide others."""
+        """8192 bytes of 250,0 were charged to no group; 512 bytes that were charged and not traced do not hide them."""
         events, queued = attack_judge.parse(self.LINES, '250:0')
         self.assertEqual(attack_judge.stray_bytes(events, queued, {7}), 8192 - 512)
         self.assertEqual(attack_judge.stray_bytes(events, queued, {8}), 4096 + 8192)
@@ -189,10 +189,10 @@ class TestTrace(unittest.TestCase):
 
 
 class TestLatency(unittest.TestCase):
-    """p99 beside an attack: twice that alone and 1 ms."""
+    """The bound of p99 beside an attack is twice p99 alone and 1 ms."""
 
     def test_bound(self):
-        """Just inside, just outside, one of a hundred, none."""
+        """Latencies at the bound, above it, one of a hundred above it, and no latencies at all."""
         alone = [100000] * 20
         self.assertIsNone(attack_judge.slow('reads', alone, [1200000] * 200))
         self.assertIsNotNone(attack_judge.slow('reads', alone, [1200001] * 200))
@@ -202,14 +202,14 @@ class TestLatency(unittest.TestCase):
 
 
 class TestPlan(unittest.TestCase):
-    """What seeds mean."""
+    """Plans that are made from seeds."""
 
     def test_reproducible(self):
-        """The same plan twice."""
+        """A seed gives the same plan twice."""
         self.assertEqual([attack_plan.make_plan(seed) for seed in range(300)], [attack_plan.make_plan(seed) for seed in range(300)])
 
     def test_coverage(self):
-        """200 seeds have each route, file system, version and layer in between."""
+        """200 seeds have each route, file system, version of cgroups and stacked device."""
         plans = [attack_plan.make_plan(seed) for seed in range(1, 201)]
         self.assertEqual({task.route for plan in plans for task in plan.tasks}, {route.name for route in attack_plan.ROUTES})
         self.assertEqual({plan.fs for plan in plans}, set(attack_plan.FILE_SYSTEMS))
@@ -217,7 +217,7 @@ class TestPlan(unittest.TestCase):
         self.assertEqual({plan.version for plan in plans}, {'v1', 'v2'})
 
     def test_sense(self):
-        """Limits lie in their range, tasks in groups that exist, attackers below a limit."""
+        """Limits are in their range, groups of tasks exist, and attackers are below a limit."""
         for plan in map(attack_plan.make_plan, range(1000)):
             for limits in plan.limits.values():
                 for key, rate in limits.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is told of shares, and that what a controller fails to do shows."""
+"""Tests of the rows and the table of shares, with the failures of controllers."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ SPEC = "shares S1 first from=1 until=3 interval=1 ideal=250000,750000 1-a 1-b\n"
 
 
 def guest(part, name, spec, *loads):
-    """A guest's directory; loads are (file, start in s, I/Os per interval)."""
+    """Makes the directory of a guest; loads are (file, start in s, I/Os per interval)."""
     path = part / name
     path.mkdir()
     (path / "spec").write_text(spec)
@@ -31,28 +31,28 @@ class TestShares(unittest.TestCase):
     """Rows and their table."""
 
     def setUp(self):
-        """A part with ioband and none."""
+        """Makes a part with guests for ioband and none."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.part = pathlib.Path(folder.name)
-        # the first second does not count, one load of b comes later, all begin a little after another
+        # the first second does not count; one load of b begins later, and no two loads begin at the same time
         guest(self.part, "ioband", SPEC, ("1-a", 5, [9, 2, 2]), ("1-b", 5.0001, [9, 3, 3]), ("1-b", 7.0002, [6]))
         guest(self.part, "none", SPEC, ("1-a", 5, [0, 10, 10]), ("1-b", 5, [0, 0, 0]))
 
     def row(self):
-        """The only one."""
+        """Returns the only row."""
         row, = bench_shares.rows(self.part)
         return row
 
     def test_numbers(self):
-        """Shares, the worst of them, and the rate against none's."""
+        """A row has the shares, the error of the worst one, and the rate in percent of that of none."""
         row = self.row()
         self.assertEqual(row["ideal"], [25, 75])
         self.assertEqual(row["controllers"]["ioband"], {"shares": [25, 75], "error": 0, "iops": 8, "throughput": 80})
         self.assertEqual(row["controllers"]["none"], {"shares": [100, 0], "error": 75, "iops": 10, "throughput": 100})
 
     def test_failures(self):
-        """Each as what it is."""
+        """A row says how each controller failed."""
         (guest(self.part, "bfq-v1", "") / "failed").write_text("hangs\n")
         guest(self.part, "bfq-v2", "cannot S1 first\n")
         guest(self.part, "iocost", "")
@@ -62,7 +62,7 @@ class TestShares(unittest.TestCase):
                 self.assertEqual(entries[name], {"failed": text})
 
     def test_table(self):
-        """A column for each controller, and what failed is said below."""
+        """The table has a column for each controller, and failures are listed below it."""
         guest(self.part, "bfq-v2", "cannot S1 first\n")
         rows = [self.row()]
         self.assertEqual([*bench_table.share_table(rows)], [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runner behind make check: counts, order, and that no failure gets lost."""
+"""Tests of scripts/check (make check): counts, order, and that no failure gets lost."""
 import importlib.machinery
 import importlib.util
 import os
@@ -17,7 +17,7 @@ loader.exec_module(check)
 
 
 class TestJudge(unittest.TestCase):
-    """What a stage printed and its status -> passed, failed, skipped."""
+    """Outputs and exit statuses of stages, with (passed, failed, skipped)."""
 
     CASES = (
         ('', 0, (1, 0, 0)),
@@ -32,14 +32,14 @@ class TestJudge(unittest.TestCase):
     )
 
     def test_table(self):
-        """Every row."""
+        """Each output is counted as the table says."""
         for text, status, want in self.CASES:
             with self.subTest(text=text, status=status):
                 result = check.judge(text, status)
                 self.assertEqual((result.passed, result.failed, result.skipped), want)
 
     def test_cause(self):
-        """The script's own words where it has some."""
+        """The cause is the script's own error message if it has one."""
         self.assertEqual(check.judge('hm\nerror: no disk\n next: buy one\n', 1).causes, ['error: no disk'])
 
 
@@ -54,7 +54,7 @@ class Fake(check.Stage):
         self.fails = fails
 
     def run(self):
-        """Takes a moment; counts who else does."""
+        """Takes a moment; counts the stages that run at the same time."""
         with Fake.guard:
             Fake.running += 1
             Fake.builds += self.build
@@ -69,10 +69,10 @@ class Fake(check.Stage):
 
 
 class TestRunner(unittest.TestCase):
-    """Order and counts."""
+    """The order of stages, and the counts."""
 
     def runner(self, *stages):
-        """Runs stages quietly."""
+        """Runs stages without output; returns the total as text."""
         Fake.running, Fake.builds, Fake.most, Fake.order = 0, 0, [0, 0], []
         stdout, sys.stdout = sys.stdout, tempfile.TemporaryFile('w')
         try:
@@ -82,7 +82,7 @@ class TestRunner(unittest.TestCase):
             sys.stdout = stdout
 
     def test_two_at_once_one_build(self):
-        """Builds never overlap, tests do, nothing runs before what it needs."""
+        """Builds never overlap, tests do, and no stage runs before those that it needs."""
         total = self.runner(Fake('b1', build=True), Fake('b2', build=True), Fake('t1', ('b1',)), Fake('b3', build=True),
                             Fake('t2', ('b2',)), Fake('t3', ('b1',)))
         self.assertEqual(total, '6 passed, 0 failed')
@@ -90,13 +90,13 @@ class TestRunner(unittest.TestCase):
         self.assertLess(Fake.order.index('b2'), Fake.order.index('t2'))
 
     def test_goes_on(self):
-        """After a failure the rest runs, except for what needs it, which counts as failed."""
+        """After a failure the other stages run, except for stages that need the failed one, which count as failed."""
         total = self.runner(Fake('b', build=True, fails=True), Fake('t', ('b',)), Fake('after', ('t',)), Fake('other'))
         self.assertEqual(total, '1 passed, 3 failed')
         self.assertEqual(sorted(Fake.order), ['b', 'other'])
 
     def test_failures_are_repeated(self):
-        """The last lines name what failed and why."""
+        """The last lines name the stages that failed, with the causes."""
         stages = [Fake('b', fails=True), Fake('other'), Fake('t', ('b',))]
         self.runner(*stages)
         self.assertEqual(check.failures(stages), ['b: exit status 1', 't: not run: b failed'])

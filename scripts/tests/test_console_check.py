@@ -70,7 +70,7 @@ GOOD = [
 
 
 def run(text):
-    """Exit status and output of console-check on a log with that text."""
+    """Runs console-check on a log with that text; returns its exit status and output."""
     with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
         log.write(text)
         log.flush()
@@ -104,7 +104,7 @@ class ConsoleCheck(unittest.TestCase):
         report = ("[    1.000000] WARNING: suspicious RCU usage\nlib/maple_tree.c:720 suspicious rcu_dereference_check() usage!\n"
                   "Call Trace:\n [<60118ffd>] ? flush_tlb_mm+0xfd/0x280\n [<60585d88>] ? truncate_pagecache+0x58/0xa0\n"
                   " [<6090cc0e>] ? aio_free_ring+0x7e/0x340\n")
-        # the same check, reported from elsewhere
+        # the same report from another function
         other = report.replace("aio_free_ring", "ioband_hold")
         self.assertEqual(run(report + "fine\n" + report)[0], 0)
         self.assertEqual(run(other)[0], 1)

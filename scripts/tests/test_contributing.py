@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""CONTRIBUTING.md says where things are: what it names is there, and it names every source file of the controller."""
+"""Tests of the tables in CONTRIBUTING.md: the files that they name exist, and they name every source of ioband."""
 import fnmatch
 import os
 import re
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# where names without a folder are looked for
+# the folders in which names without a folder are searched
 FOLDERS = ("", "block/ioband", "kernel/cgroup", "tools/cgroup", "tools/testing/selftests/blkio")
 
 
 def named():
-    """The files and folders that the tables of "Where things are" name, as they stand there."""
+    """Returns the files and folders that the tables of "Where things are" name, as they are written there."""
     with open(os.path.join(TOP, "CONTRIBUTING.md"), encoding="utf-8") as file:
         part = file.read().split("## Where things are")[1].split("\n## ")[0]
     return [name for line in part.splitlines() if line.startswith("|")
@@ -19,7 +19,7 @@ def named():
 
 
 def places(name):
-    """Paths in the repository that a name means."""
+    """Returns the paths in the repository that a name stands for."""
     found = []
     for folder in FOLDERS:
         directory, pattern = os.path.split(os.path.join(TOP, folder, name).rstrip("/"))

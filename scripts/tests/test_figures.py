@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What README shows of the measurements is what docs/results.md has, and a row that is missing there is told."""
+"""Tests of scripts/figures: README has the figures of docs/results.md, and a row that is missing there is an error."""
 import importlib.machinery
 import importlib.util
 import os
@@ -23,12 +23,12 @@ TABLE = """
 
 class TestFigures(unittest.TestCase):
     def test_repository(self):
-        """README.md and docs/results.svg are what docs/results.md makes of them."""
+        """README.md and docs/results.svg are up to date with docs/results.md."""
         run = subprocess.run([PROGRAM, "--check"], capture_output=True, encoding="utf-8", check=False)
         self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "", ""))
 
     def test_a_changed_figure_is_seen(self):
-        """Another figure in docs/results.md makes other rows of README, and another picture."""
+        """A changed figure in docs/results.md changes the rows of README and the picture."""
         text = figures.read(figures.RESULTS)
         changed = text.replace(" 529.95 |", " 529.05 |").replace(" 99.90 |", " 12.30 |")
         self.assertNotEqual(text, changed)
@@ -37,7 +37,7 @@ class TestFigures(unittest.TestCase):
         self.assertNotEqual(figures.picture(before), figures.picture(after))
 
     def test_tables(self):
-        """A row is found by its scenario, case and metric; one of another length, or with other figures, is an error."""
+        """Rows are found by scenario, case and metric; wrong numbers of cells, and contradictory figures, are errors."""
         rows = figures.tables(TABLE)
         self.assertEqual(figures.find(rows, ("S5", "one", "rate"))["ioband"], "2")
         with self.assertRaises(figures.Missing):
@@ -48,7 +48,7 @@ class TestFigures(unittest.TestCase):
             figures.tables(TABLE + "\n" + TABLE.replace("      2 ", "      4 "))
 
     def test_shown(self):
-        """Three digits, signs and units."""
+        """A cell is shown with three digits, its sign and its unit."""
         self.assertEqual([figures.shown(cell, unit) for cell, unit in (
             ("20.83", "ms"), ("<= 0.6047", "ms"), ("17588192", "B"), ("5446.4", "B"), ("-7.8733", ""))],
             ["20.8 ms", "<= 0.605 ms", "17.6 MB", "5.45 kB", "-7.87"])

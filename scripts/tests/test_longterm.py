@@ -16,12 +16,12 @@ HEADER = 'From 0 Mon Sep 17 00:00:00 2001\nFrom: T <t@example.org>\nSubject: [PA
 
 
 def hook(call, around):
-    """The FileDiff that calls something between two lines of block/core.c."""
+    """Returns a FileDiff that adds a call between two lines of block/core.c."""
     return patchfile.changed_file('block/core.c', f'{around}1\n{around}2\n', f'{around}1\n{call}();\n{around}2\n')
 
 
 class Series:
-    """What longterm.Longterm uses of manifest.Series: one patch with one hook and one new file."""
+    """A replacement of manifest.Series with what longterm.Longterm uses: one patch with one hook and one new file."""
 
     adds = {NAME: ['block/ioband/a.c']}
 
@@ -30,13 +30,13 @@ class Series:
         self.text = HEADER + '\n' + str(hook(call, 'new')) + str(patchfile.new_file('block/ioband/a.c', source))
 
     def parse(self, name):
-        """The patch."""
+        """Returns the patch."""
         assert name == NAME
         return Patch(self.text)
 
 
 class TestLongterm(unittest.TestCase):
-    """A base 6.1 that takes one hunk and one line of a source otherwise."""
+    """A base 6.1 on which one hunk and one line of a source differ."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -49,27 +49,27 @@ class TestLongterm(unittest.TestCase):
         self.write(NAME, longterm.differences(Series(self.top).parse(NAME), self.theirs, '6.1'))
 
     def write(self, name, text):
-        """A file of patches/6.1."""
+        """Writes a file of patches/6.1."""
         with open(f'{self.top}/patches/6.1/{name}', 'w', encoding='utf-8') as file:
             file.write(text)
 
     def base(self, **series):
-        """patches/6.1 with the series that the arguments make."""
+        """Returns the Longterm of patches/6.1, with a series made from the arguments."""
         return longterm.Longterm(Series(self.top, **series), '6.1')
 
     def test_round_trip(self):
-        """What was taken from a tree makes the same patch again."""
+        """Differences that were taken from a tree make the same patch again."""
         self.assertEqual(longterm.bases(self.top), ['6.1'])
         self.assertEqual(self.base().patches(), {NAME: str(self.theirs)})
         self.assertEqual(self.base().faults(), [])
 
     def test_source_goes_on(self):
-        """A change of the source elsewhere arrives on the base."""
+        """A change of the source at another place is also made on the base."""
         text = self.base(source='int new;\nint a;\nint later;\nint b;\n').patches()[NAME]
         self.assertIn('+int new;\n+int a;\n+int b;\n', text)
 
     def test_same_hunks_are_not_kept(self):
-        """What is the same in both is not written down."""
+        """Hunks that are the same in both are not kept in patches/6.1."""
         self.assertEqual(longterm.differences(self.theirs, self.theirs, '6.1'), '')
 
     def test_left_out(self):
@@ -83,7 +83,7 @@ class TestLongterm(unittest.TestCase):
         self.assertEqual(list(self.base().patches()), ['0000-first.patch', NAME])
 
     def test_left_behind(self):
-        """A hook that the series has come to call otherwise, and a line that is gone, are faults."""
+        """A hook whose function was renamed in the series, and a line that is gone, are faults."""
         self.assertIn('ioband_bio, ioband_else', self.base(call='ioband_else').faults()[0])
         self.assertIn('block/ioband/a.c', self.base(source='int z;\n').faults()[0])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults are put where the table says, and what does not fit is told."""
+"""Tests of scripts/mutate.py: faults are put where the table says, and faults that do not fit are reported."""
 import os
 import sys
 import unittest
@@ -26,7 +26,7 @@ TEXT = '// a file\na = 1;\nb();\nc();\n'
 
 
 def faults(table=TABLE):
-    """Those of a table, numbered."""
+    """Returns the faults of a table, numbered."""
     result = mutate.parse(table.splitlines(), 'table')
     for number, fault in enumerate(result, 1):
         fault.number = number
@@ -34,29 +34,29 @@ def faults(table=TABLE):
 
 
 class TestMutate(unittest.TestCase):
-    """Table and places."""
+    """The table of faults, and their places in sources."""
 
     def test_parse(self):
-        """All parts of a fault are there."""
+        """All parts of a fault are read."""
         one, two = faults()
         self.assertEqual((one.name, one.path, one.tests, one.what), ('one', 'dir/a.c', ['kunit', 'burst'], 'The first is wrong.'))
         self.assertEqual(two.old, ['b();', 'c();'])
 
     def test_incomplete(self):
-        """A fault without a sentence, a place, a condition or a test is none."""
+        """A fault without a sentence, a place, a condition or a test is an error."""
         for table in ('x f t\n-a\n+MUTANT\n', 'x f t\n\twhat\n+MUTANT\n', 'x f t\n\twhat\n-a\n+b\n', 'x f\n\twhat\n-a\n+MUTANT\n', '-a\n'):
             with self.assertRaises(ValueError):
                 faults(table)
 
     def test_places(self):
-        """Each is where it should be, under its own number; lines before it keep theirs."""
+        """Each fault is at its place, with its own number; the numbers of lines before it do not change."""
         text, wrong = mutate.mutated(TEXT, faults())
         self.assertEqual(wrong, [])
         self.assertEqual(text, 'extern int ioband_mutant; // a file\na = (ioband_mutant == 1) ? 2 : 1;\n'
                                'if (!(ioband_mutant == 2))\n\tb();\nc();\n')
 
     def test_wrong_places(self):
-        """What is not there once is told, all at once; so is what overlaps."""
+        """All faults whose place does not occur exactly once, or overlaps another one, are reported at once."""
         self.assertEqual(len(mutate.mutated('x\nb();\nc();\nb();\nc();\n', faults())[1]), 2)
         table = TABLE + 'three dir/a.c trace\n\tIt is beside that.\n-c();\n+if (MUTANT) c();\n'
         self.assertEqual(len(mutate.mutated(TEXT, faults(table))[1]), 1)

@@ -15,14 +15,14 @@ ROUND = 7
 
 
 def step(seq, kind, at=0, length=cut.SECTOR):
-    """A step on the file of a's own."""
+    """Returns a step on the own file of writer a."""
     made = cut.Step(random.Random(0), seq, 0)
     made.kind, made.file, made.at, made.length = kind, cut.OWN, at, length
     return made
 
 
 class PowerCut(unittest.TestCase):
-    """Written, synced, written again, a hole, synced no more."""
+    """A file that is written, synced, written again and gets a hole, without another sync."""
 
     def setUp(self):
         self.model = cut.Model()
@@ -31,7 +31,7 @@ class PowerCut(unittest.TestCase):
             self.model.durable(taken)
 
     def verdict(self, content):
-        """(lost, wrong) of the file of that content."""
+        """Returns the numbers (lost, wrong) of sectors for a file with this content (bytes)."""
         verdict = cut.Verdict('a', ROUND, self.model)
         with tempfile.TemporaryDirectory() as path:
             for name, data in (('a', content), ('shared', b'')):
@@ -42,16 +42,16 @@ class PowerCut(unittest.TestCase):
         return verdict.lost, verdict.wrong
 
     def test_what_may_be(self):
-        """What was synced, and all that came later."""
+        """The file may have the synced data, or any later state."""
         for data in (cut.stamp('a', ROUND, cut.OWN, 0, 2), cut.stamp('a', ROUND, cut.OWN, 0, 4), bytes(cut.SECTOR)):
             self.assertEqual(self.verdict(data), (0, 0))
 
     def test_older(self):
-        """What was there before the sync is lost data."""
+        """Data from before the last synced write counts as lost."""
         self.assertEqual(self.verdict(cut.stamp('a', ROUND, cut.OWN, 0, 1)), (1, 0))
 
     def test_foreign(self):
-        """Another round's, another place's, a changed byte."""
+        """Data of another round, data of another place, and a changed byte are wrong."""
         for data in (cut.stamp('a', 6, cut.OWN, 0, 2), cut.stamp('a', ROUND, cut.OWN, 512, 2),
                      cut.stamp('a', ROUND, cut.OWN, 0, 2)[:-1] + b'x'):
             self.assertEqual(self.verdict(data), (0, 1))

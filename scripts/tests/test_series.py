@@ -35,40 +35,40 @@ class TestSeries(unittest.TestCase):
         self.series('from-tree', self.tree)
 
     def git(self, cwd, *args):
-        """git with a name of its own."""
+        """Runs git with an author of its own; returns its output."""
         return subprocess.run(['git', '-c', 'user.name=T', '-c', 'user.email=t@example.org', *args], cwd=cwd,
                               check=True, capture_output=True, encoding='utf-8').stdout
 
     def write(self, top, path, content):
-        """A file below top."""
+        """Writes a file below top."""
         os.makedirs(os.path.dirname(os.path.join(top, path)), exist_ok=True)
         with open(os.path.join(top, path), 'w', encoding='utf-8') as file:
             file.write(content)
 
     def read(self, path):
-        """A file of the repository."""
+        """Returns the text of a file of the repository."""
         with open(os.path.join(self.top, path), encoding='utf-8') as file:
             return file.read()
 
     def commit(self, subject):
-        """All of the tree as one commit."""
+        """Commits all changes of the tree."""
         self.git(self.tree, 'add', '-A')
         self.git(self.tree, 'commit', '-q', '-m', subject)
 
     def series(self, *args, status=0):
-        """Runs scripts/series on the repository; its output."""
+        """Runs scripts/series on the repository; returns its output."""
         run = subprocess.run([SCRIPTS + '/series', '--top', self.top, *args], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, encoding='utf-8')
         self.assertEqual(run.returncode, status, run.stdout)
         return run.stdout
 
     def same_as_work(self):
-        """git am of patches/ on base gives the tree of work, with the repository's sources in it."""
+        """Applies patches/ to base with git am, on the branch again of the tree."""
         self.git(self.tree, 'checkout', '-q', '-B', 'again', 'base')
         self.git(self.tree, 'am', '-q', self.top + '/patches/0001-block-add-a.patch', self.top + '/patches/0002-block-hook-b.patch')
 
     def test_round_trip(self):
-        """Tree to patches to tree; hooks counted, registration apart."""
+        """A tree made into patches and these into a tree is the same tree; registration is counted apart from hooks."""
         self.assertEqual(self.read('Kconfig.snippet'), 'config A\n')
         self.assertIn('hooks 1 lines of 150, registration 1 lines', self.series('check'))
         self.same_as_work()
@@ -76,11 +76,11 @@ class TestSeries(unittest.TestCase):
         self.assertEqual(self.series('export'), '')
 
     def test_source_changes(self):
-        """Drift is found; export puts every file's state into the right patch."""
+        """check finds a changed source; export puts the state of every file into the right patch."""
         self.write(self.top, 'block/ioband/a.c', 'int a;\nint c;\n')
         self.write(self.top, 'block/ioband/Makefile', '# head\nobj-y += a.o\nobj-y += b.o\n')
         out = self.series('check', status=1)
-        self.assertIn('0001-block-add-a.patch is not what its sources make of it', out)
+        self.assertIn('0001-block-add-a.patch differs from its sources', out)
         self.series('export')
         self.series('check')
         self.same_as_work()
@@ -89,32 +89,32 @@ class TestSeries(unittest.TestCase):
         self.assertEqual(self.git(self.tree, 'show', 'HEAD:block/ioband/a.c'), 'int a;\nint c;\n')
 
     def test_edited_patch(self):
-        """A byte changed in a generated hunk is drift."""
+        """check finds a changed byte in a generated hunk."""
         name = 'patches/0001-block-add-a.patch'
         self.write(self.top, name, self.read(name).replace('+int a;', '+int z;'))
         self.assertIn(name, self.series('check', status=1))
 
     def test_hook_edits_stay(self):
-        """Hook hunks are the patch's own; export leaves them and counts them anew."""
+        """export does not change hunks of hooks, and counts them again."""
         name = 'patches/0002-block-hook-b.patch'
         self.write(self.top, name, self.read(name).replace('+hook();', '+hook(b);'))
         self.series('export')
         self.assertIn('+hook(b);', self.read(name))
 
     def test_stray_source(self):
-        """A source that no patch adds."""
+        """check finds a source that no patch adds."""
         self.write(self.top, 'block/ioband/c.c', 'int c;\n')
         self.assertIn('block/ioband/c.c is not in patches/series', self.series('check', status=1))
 
     def test_stray_patch_and_missing_source(self):
-        """A patch that is not listed, a listed file that is not there."""
+        """check finds a patch that is not listed, and a listed file that does not exist."""
         self.write(self.top, 'patches/0003-x.patch', self.read('patches/0002-block-hook-b.patch'))
         self.assertIn('patches/0003-x.patch', self.series('check', status=1))
         os.remove(self.top + '/block/ioband/b.c')
         self.assertIn('lists block/ioband/b.c', self.series('check', status=1))
 
     def test_hooks_too_large(self):
-        """More than the limit in mainline's files, though not in registrations."""
+        """check fails if hooks in mainline's files are too many lines; lines of registration do not count."""
         self.git(self.tree, 'checkout', '-q', 'work')
         self.write(self.tree, 'MAINTAINERS', 'a\n' * 500)
         self.commit('block: register')
@@ -126,7 +126,7 @@ class TestSeries(unittest.TestCase):
         self.assertIn('more than 150', self.series('check', status=1))
 
     def test_fix_in_front(self):
-        """What is mended in mainline before the series adds a file is no hook, after that it is one."""
+        """A fix of mainline before the first added file is not a hook; the same fix after it is one."""
         self.git(self.tree, 'checkout', '-q', '-b', 'mended', 'base')
         self.write(self.tree, 'block/core.c', self.read(self.tree + '/block/core.c') + 'x\n' * 200)
         self.commit('block: mend core')
@@ -139,7 +139,7 @@ class TestSeries(unittest.TestCase):
         self.assertIn('more than 150', self.series('check', status=1))
 
     def test_letters(self):
-        """Each series has its letter, with the number and the list of its patches and their own diffstat."""
+        """Each series has its cover letter, with the number, the list and the diffstat of its own patches."""
         manifest = self.read('patches/series').splitlines()
         self.write(self.top, 'patches/series', f'# head\n[one]\n{manifest[0]}\n[two]\n{manifest[1]}\n')
         for name in 'one', 'two':
@@ -152,7 +152,7 @@ class TestSeries(unittest.TestCase):
         self.assertIn(' 4 files changed, 4 insertions(+), 0 deletions(-)\n', two)
         self.series('check')
         self.write(self.top, 'patches/cover-letter-one.txt', one.replace('add a', 'add b'))
-        self.assertIn('cover-letter-one.txt is not what', self.series('check', status=1))
+        self.assertIn('cover-letter-one.txt differs from its sources', self.series('check', status=1))
         self.series('from-tree', self.tree)
         self.assertEqual([line for line in self.read('patches/series').splitlines() if line[0] in '#['], ['# head', '[one]', '[two]'])
 
@@ -165,7 +165,7 @@ class TestSeries(unittest.TestCase):
         self.assertEqual(self.git(self.tree, 'show', 'HEAD:block/ioband/Makefile'), self.read('block/ioband/Makefile'))
 
     def test_new_file_to_move(self):
-        """A file moved to another patch in the manifest moves there."""
+        """A new file that the manifest lists at another patch moves to that patch."""
         self.write(self.top, 'patches/series', '0001-block-add-a.patch: block/ioband/a.c block/ioband/Kconfig '
                    'block/ioband/Makefile block/ioband/b.c\n0002-block-hook-b.patch:\n')
         self.series('export')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test output judged: whatever is not a clean pass has to show."""
+"""Tests of scripts/tap.py: whatever is not a clean pass must be counted as a failure."""
 import os
 import sys
 import unittest
@@ -11,13 +11,13 @@ TWO = 'TAP version 13\n1..2\nok 1 - a\n# got 3\nok 2 - b\n'
 
 
 class TestJudge(unittest.TestCase):
-    """text, status -> passed, failed, skipped."""
+    """Outputs and exit statuses of tests, with (passed, failed, skipped)."""
 
     CASES = (
         (TWO, 0, (2, 0, 0)),
         (TWO.replace('\n', '\r\n'), 0, (2, 0, 0)),
         (TWO.replace('ok 2', 'not ok 2'), 1, (1, 1, 0)),
-        (TWO.replace('ok 2', 'not ok 2'), 0, (1, 2, 0)),        # lies about it
+        (TWO.replace('ok 2', 'not ok 2'), 0, (1, 2, 0)),        # exit status of success
         (TWO, 1, (2, 1, 0)),
         (TWO, 120, (2, 1, 0)),                                  # a splat
         (TWO.replace('ok 2', 'not ok 2'), 124, (1, 2, 0)),
@@ -33,7 +33,7 @@ class TestJudge(unittest.TestCase):
     )
 
     def test_table(self):
-        """Every row."""
+        """Each output is counted as the table says."""
         for text, status, want in self.CASES:
             with self.subTest(text=text, status=status):
                 result = tap.judge(text, status)
@@ -48,14 +48,14 @@ class TestJudge(unittest.TestCase):
         self.assertEqual(tap.judge(splat, 120).causes, ['the kernel complained: WARNING: bad'])
 
     def test_splat(self):
-        """What the kernel said after a line, once init runs."""
+        """splat() has what the kernel printed after a line, from the start of init on."""
         log = ('[ 0.1] WARNING: bad\n[ 0.1] at boot\n[ 0.2] Run /init as init process\n[ 9.1] WARNING: bad\n'
                '[ 9.1] -----\n[ 9.1] block/bio.c:7 is wrong\n[ 9.1]  0123abcd\n[ 9.1]  [<60>] ? bio_put+0x1/0x2\n')
         self.assertEqual(tap.splat(log, 'WARNING: bad'), 'block/bio.c:7 is wrong | bio_put')
         self.assertEqual(tap.splat(log, 'WARNING: else'), '')
 
     def test_prints_the_contract_line(self):
-        """skipped only when there are any."""
+        """The sum names skipped points only if there are any."""
         self.assertEqual(str(tap.judge(TWO, 0)), '2 passed, 0 failed')
         self.assertEqual(str(tap.judge('1..0\n', 4)), '0 passed, 0 failed, 1 skipped')
 

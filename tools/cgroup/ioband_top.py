@@ -61,7 +61,7 @@ def chosen(sample, args):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('-i', '--interval', type=float, default=1, metavar='SECONDS')
     parser.add_argument('-n', '--times', type=int, default=0, help='number of intervals (default: no end)')

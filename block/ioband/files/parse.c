@@ -61,7 +61,7 @@ static int ioband_check_dev(char *input, char **body)
 }
 
 /**
- * ioband_is_too_deep - is a cgroup too deep in the hierarchy for limits?
+ * ioband_is_too_deep - tell whether a cgroup is too deep in the hierarchy for limits
  * @blkcg:	the cgroup
  *
  * A bio is charged at each gate above its group while dev->lock is held.

@@ -37,7 +37,7 @@ static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
 }
 
 /**
- * ioband_share_parts - a group's configured and actual share of its device
+ * ioband_share_parts - compute a group's configured and actual share of its device
  * @grp:	the group
  * @asked:	set to the share by weight among the groups that are active now, ppm; 0 if this
  *		group is not active

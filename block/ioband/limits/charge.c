@@ -186,7 +186,7 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
- * ioband_gate_may_owe - may a bio pass one gate as a debt, within the bound of debts?
+ * ioband_gate_may_owe - tell whether a bio may pass one gate as a debt, within the bound of debts
  * @gate:	the gate
  * @bio:	the bio
  * @now:	ns
@@ -222,7 +222,7 @@ static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
 }
 
 /**
- * ioband_bio_when - the time when the limits of one gate allow a bio to be dispatched
+ * ioband_bio_when - return the time when the limits of one gate allow a bio to be dispatched
  * @gate:	the gate
  * @bio:	a held bio
  *
@@ -279,7 +279,7 @@ void ioband_gate_used(struct ioband_dir *gate)
 }
 
 /**
- * ioband_due - the time when a held bio is due
+ * ioband_due - return the time when a held bio is due
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
@@ -304,7 +304,7 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
- * ioband_bio_saves - does a bio cost more than the burst of a gate?
+ * ioband_bio_saves - tell whether a bio costs more than the burst of a gate
  * @gate:	the gate
  * @bio:	the bio
  *
@@ -324,7 +324,7 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_bio_turn - how much of its group's turn at a gate a bio uses up
+ * ioband_bio_turn - return how much of its group's turn at a gate a bio uses up
  * @gate:	the gate
  * @bio:	the bio
  *
@@ -352,7 +352,7 @@ u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio)
 }
 
 /**
- * ioband_is_bound - does any limit apply to a bio?
+ * ioband_is_bound - tell whether any limit applies to a bio
  * @dir:	the bio's group and direction
  * @bio:	the bio
  *
@@ -371,7 +371,7 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 }
 
 /**
- * ioband_is_crowded - do bios wait at any gate of a group?
+ * ioband_is_crowded - tell whether bios wait at any gate of a group
  * @dir:	the group and direction
  *
  * Context: dev->lock held.

@@ -30,7 +30,7 @@
 #define IOBAND_SLOT_NS		NSEC_PER_MSEC
 
 /**
- * ioband_rule_debt - the time until the debt of one gate is repaid
+ * ioband_rule_debt - return the time until the debt of one gate is repaid
  * @rule:	the gate's rule, NULL for none
  * @now:	ns
  *
@@ -53,7 +53,7 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 }
 
 /**
- * ioband_dir_debt_ns - the time until a group has repaid its debt in one direction
+ * ioband_dir_debt_ns - return the time until a group has repaid its debt in one direction
  * @dir:	the group and direction
  * @now:	ns
  *
@@ -72,7 +72,7 @@ s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
 }
 
 /**
- * ioband_may_owe_below - may a bio pass as a debt at gates that do not apply to its asker?
+ * ioband_may_owe_below - tell whether a bio may pass as a debt at gates that do not bind its asker
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
@@ -132,7 +132,7 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 }
 
 /**
- * ioband_grp_debt_ns - the time until a group has repaid its debts in both directions
+ * ioband_grp_debt_ns - return the time until a group has repaid its debts in both directions
  * @grp:	the group
  *
  * Context: any; takes dev->lock.

@@ -51,7 +51,7 @@ static struct ioband_ask ioband_ask(struct bio *bio)
 }
 
 /**
- * ioband_must_pass - do tasks of other groups wait for a bio?
+ * ioband_must_pass - tell whether tasks of other groups wait for a bio
  * @bio:	the bio
  *
  * They wait for metadata and swap, and for dirty pages that a kernel thread or a task of

@@ -20,7 +20,7 @@
 atomic_t ioband_nr_defaults = ATOMIC_INIT(0);
 
 /**
- * ioband_is_default - does a line begin with "default", for all devices?
+ * ioband_is_default - tell whether a line begins with "default", for all devices
  * @buf:	the line
  * @body:	set to what follows "default", if it does
  *
@@ -226,7 +226,7 @@ static bool ioband_wants_default(struct cgroup_subsys_state *css)
 }
 
 /**
- * ioband_default_meet - a cgroup is about to use a disk, perhaps for the first time
+ * ioband_default_meet - make a disk ready for limits of a cgroup that is about to use it
  * @css:	the cgroup
  * @disk:	the disk
  *

@@ -45,7 +45,7 @@ static struct ioband_lane *ioband_lane_of(struct ioband_dev *dev, const struct b
 }
 
 /**
- * ioband_lane_serve - the lane, if any, in which writes wait until a bio is submitted
+ * ioband_lane_serve - find the lane, if any, in which writes wait until a bio is submitted
  * @dev:	the device of the bio
  * @bio:	the bio, which is about to be submitted
  *
@@ -90,7 +90,7 @@ bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio)
 }
 
 /**
- * ioband_lane_begin - a bio is held: from now on writes to its zone line up behind it
+ * ioband_lane_begin - make later writes to a zone line up behind a bio that is held
  * @dev:	the device
  * @bio:	the bio
  *
@@ -123,7 +123,7 @@ static struct bio *ioband_lane_pop(struct ioband_dev *dev, struct ioband_lane *l
 }
 
 /**
- * ioband_lane_next - a write has been submitted: take the next one in its lane
+ * ioband_lane_next - take the next write in the lane of a write that has been submitted
  * @dev:	the device
  * @lane:	the lane
  *

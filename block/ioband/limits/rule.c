@@ -223,10 +223,10 @@ void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_U
 }
 
 /**
- * ioband_removed - a group goes offline
+ * ioband_removed - remove the limits of a group that goes offline
  * @grp:	the group
  *
- * Its limits are removed, since nobody could change them any more; its held bios wait for the
+ * Its limits are removed, since they cannot be changed any more; its held bios wait for the
  * limits of the groups above.  This is called when the cgroup is removed, and again when the
  * blkg goes offline, which can be much later.  If the disk is removed and not the cgroup, only
  * the second call happens.

@@ -89,7 +89,7 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 }
 
 /**
- * ioband_limits_since - a number that changes when the limits of a group's writes begin
+ * ioband_limits_since - return a number that changes when the limits of a group's writes begin
  * @dir:	the group, direction WRITE
  *
  * See struct dirty_rate.  The number is that of the topmost limit, so that changes of limits
@@ -241,7 +241,7 @@ void ioband_asked_above(struct bio *bio)
 }
 
 /**
- * ioband_owed_below_ns - the time until a group's debts on disks below are repaid
+ * ioband_owed_below_ns - return the time until a group's debts on disks below are repaid
  * @css:	the group
  * @disk:	the device in whose name the current task was told to wait; the debt on this
  *		device itself is not counted

@@ -44,7 +44,7 @@ static void ioband_ticket_put(struct ioband_ticket *ticket)
 }
 
 /**
- * ioband_ticket_done - a ticket has been paid, or its disk has been removed
+ * ioband_ticket_done - wake the task of a ticket that is paid, or whose disk is removed
  * @bio:	the ticket
  *
  * Context: any; dev->lock may be held.
@@ -181,7 +181,7 @@ static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 }
 
 /**
- * ioband_has_line - has a group a debt while bios wait for the same limits?
+ * ioband_has_line - tell whether a group has a debt while bios wait for the same limits
  * @grp:	the group
  *
  * Context: any; takes dev->lock.

@@ -26,7 +26,7 @@
 static struct bio_set ioband_owner_bios;
 
 /**
- * ioband_is_nobodys - have the pages of a bio no dirtier?
+ * ioband_is_nobodys - tell whether the pages of a bio have no dirtier
  * @bio:	a bio of writeback
  *
  * Such pages became dirty before there were limits, or the kernel dirtied them, as it does with

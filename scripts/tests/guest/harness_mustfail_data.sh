@@ -10,7 +10,7 @@ mount_cgroup v2
 group a
 smp_null smpnull
 
-# tampered BLOCK_TO BLOCK_FROM BYTES: does smp_verify notice data that is copied over other data?
+# tampered BLOCK_TO BLOCK_FROM BYTES: copies data over other data; fails if smp_verify notices that
 tampered() {
 	verify a load -q -n 64 -s $MiB -w "$TMP/load.state" "$DEV"
 	intact load && written load "$DEV" -s $MiB || return 0
@@ -19,10 +19,10 @@ tampered() {
 	written load "$DEV" -s $MiB
 }
 
-check "a misplaced block is seen" eval '! tampered 3 7 4096'
-check "a sector of another block is seen" eval '! tampered 5 6 512'
-check "a block of zeroes is seen" eval '! tampered 9 200 4096'
+check "smp_verify notices a misplaced block" eval '! tampered 3 7 4096'
+check "smp_verify notices a sector of another block" eval '! tampered 5 6 512'
+check "smp_verify notices a block of zeroes" eval '! tampered 9 200 4096'
 verify a load -q -n 64 -s $MiB -w "$TMP/load.state" "$DEV"
-check "what is left alone is right" written load "$DEV" -s $MiB
+check "data that was not changed is right" written load "$DEV" -s $MiB
 dd if=/dev/zero of="$DEV" bs=4096 count=1 oflag=direct status=none
 check "the data is right" written load "$DEV" -s $MiB

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The clock: events in the order of their time, each on a CPU that does one thing at a time.
- * What an event does takes no time but what it says to spend.
+ * The clock: runs events in the order of their time, each on a CPU that runs one at a time.
+ * An event takes only the time that it spends with lab_spend().
  */
 #include <math.h>
 #include <ucontext.h>
@@ -13,11 +13,11 @@
 struct event {
 	s64	when;
 	u64	seq;
-	int	cpu;		/* -1: the device, which is no CPU */
-	bool	task;		/* waits for work on its CPU */
+	int	cpu;		/* -1: in the device */
+	bool	task;		/* waits until work on its CPU has ended */
 	lab_fn	fn;
 	void	*ctx;
-	struct event *next;	/* of those that do */
+	struct event *next;	/* in the list of tasks that wait for work */
 };
 
 s64 lab_now = NSEC_PER_SEC;
@@ -33,9 +33,9 @@ static struct event *heap;
 static size_t nr, room;
 static u64 seq;
 static s64 busy_until[LAB_CPUS];
-static unsigned int works[LAB_CPUS];	/* that have begun and not ended */
-static struct event *tasks[LAB_CPUS];	/* that wait for these */
-static s64 later_ns;		/* that the event being done still takes in the end */
+static unsigned int works[LAB_CPUS];	/* number of works that have begun and not ended */
+static struct event *tasks[LAB_CPUS];	/* tasks that wait for these works */
+static s64 later_ns;		/* time that the CPU needs at the end of the present event */
 static u64 random_state = 88172645463325252ULL;
 
 static bool before(const struct event *a, const struct event *b)
@@ -74,11 +74,11 @@ static struct event pop(void)
 }
 
 /**
- * lab_at - something happens at a time
- * @when_ns:	when; later if the CPU is busy then
- * @cpu:	where, -1 in the device
- * @fn:		what
- * @ctx:	its argument
+ * lab_at - call a function at a time
+ * @when_ns:	time of the call, ns; the call is later if the CPU is busy then
+ * @cpu:	CPU of the call, -1: in the device
+ * @fn:		function
+ * @ctx:	argument of @fn
  */
 void lab_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
 {
@@ -86,11 +86,11 @@ void lab_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
 }
 
 /**
- * lab_task_at - a task does something at a time
- * @when_ns:	when; later if the CPU is busy then, also with work
- * @cpu:	where
- * @fn:		what
- * @ctx:	its argument
+ * lab_task_at - call a function at a time, in a task
+ * @when_ns:	time of the call, ns; the call is later if the CPU is busy then, also with work
+ * @cpu:	CPU of the task
+ * @fn:		function
+ * @ctx:	argument of @fn
  */
 void lab_task_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
 {
@@ -100,13 +100,13 @@ void lab_task_at(s64 when_ns, int cpu, lab_fn fn, void *ctx)
 	push(e);
 }
 
-/* What is being done takes so long, and keeps its CPU. */
+/* Let time pass for the present event, which keeps its CPU busy. */
 void lab_spend(s64 ns)
 {
 	lab_now += ns;
 }
 
-/* When a virtual CPU is there again, if its host has given the CPU to another one; they take turns. */
+/* Return when a virtual CPU runs again: the host's CPUs run the virtual ones in turns. */
 static s64 there_ns(int cpu, s64 when_ns)
 {
 	s64 period_ns = lab_costs.run + lab_costs.gone, part_ns;
@@ -115,7 +115,7 @@ static s64 there_ns(int cpu, s64 when_ns)
 	return part_ns < lab_costs.run ? when_ns : when_ns + period_ns - part_ns;
 }
 
-/* Let the next thing happen, if that is before a time.  Returns false if it is not. */
+/* Run the next event if it is due by a time.  Returns false if it is not. */
 bool lab_step(s64 until_ns)
 {
 	struct event e;
@@ -149,13 +149,13 @@ bool lab_step(s64 until_ns)
 	return true;
 }
 
-/* With the lock held, a bio has been put where a limit has it wait, or taken from there. */
+/* Spend the time to put a bio into the queue of a limit, or to take it out, under the lock. */
 void lab_queued(void)
 {
 	lab_spend(lab_costs.queue);
 }
 
-/* A CPU has written what another one may have written before; nobody waits but that CPU. */
+/* Note that this CPU has written a variable; if another CPU wrote it last, this CPU is delayed. */
 void lab_wrote(atomic64_t *v)
 {
 	if (v->owner != lab_cpu) {
@@ -166,9 +166,9 @@ void lab_wrote(atomic64_t *v)
 }
 
 /*
- * Work runs on a stack of its own.  Interrupts that come between two of its bios are served first,
- * and tasks of its CPU wait for its end.  It runs on one CPU at a time, and once more if it is
- * queued while it does.
+ * Work runs on a stack of its own.  Interrupts that come between two bios of the work are served
+ * first, and tasks of its CPU wait until the work ends.  A work runs on one CPU at a time, and runs
+ * again if it is queued while it runs.
  */
 struct worker {
 	ucontext_t		context;
@@ -246,7 +246,7 @@ static void run_work(void *ctx)
 	run_worker(first);
 }
 
-/* Let happen on this CPU what has come meanwhile. */
+/* Let work pause, so that events that are due on its CPU run first. */
 void lab_interrupts(void)
 {
 	struct worker *self = worker;
@@ -257,7 +257,7 @@ void lab_interrupts(void)
 	swapcontext(&self->context, &clock_context);
 }
 
-/* The CPU that is idle first. */
+/* Return the CPU that is idle first. */
 static int idle_cpu(void)
 {
 	int best = lab_nr_cpus - 1;
@@ -284,7 +284,7 @@ static void fire(void *ctx)
 {
 	struct hrtimer *timer = ctx;
 
-	/* set anew since, if not */
+	/* if it is not due, the timer has been set again since */
 	if (timer->expires_ns + lab_costs.timer > lab_now)
 		return;
 	timer->expires_ns = S64_MAX;
@@ -298,9 +298,9 @@ void hrtimer_start(struct hrtimer *timer, ktime_t when, enum hrtimer_mode mode)
 }
 
 /*
- * Events begin in the order of their time, and each is done before the next one begins.  So who
- * locks does that first, and spends time afterwards: else others would wait for a lock that is
- * not held yet.
+ * Take a lock.  Events begin in the order of their time, and each is done before the next one
+ * begins.  So an event that locks must do that before it spends time: else events that begin
+ * later would wait for a lock that is not held yet.
  */
 void lab_lock(spinlock_t *lock)
 {
@@ -320,7 +320,7 @@ void lab_seed(u64 seed)
 	random_state ^= seed * 0x9e3779b97f4a7c15ULL;
 }
 
-/* From 0 to less than 1. */
+/* Return a random number from 0 to less than 1. */
 double lab_random(void)
 {
 	random_state ^= random_state << 13;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Model devices.  Each takes bios in the order in which they are submitted, as many as it is
- * given; a scenario says what each takes, and changes it while it runs.
+ * Model devices.  A device accepts all bios, in the order in which they are submitted; a
+ * scenario says how long I/Os take, and can change that while it runs.
  *
- *	servers	"disks" times "servers" channels of which each does one I/O at a time, in the
- *		order of their coming, or with "seek_us" the nearest of the first "ncq" first
- *	link	a link that one I/O after the other passes, half of "rtt_us" before it and
- *		half behind
- *	cache	writes end as soon as one of "cache" slots is free, and are programmed then;
- *		reads wait for the channel that their data is on.  Each "gc_writes" writes one
- *		channel is occupied for "gc_us": garbage is collected
- *	token	"burst_iops" while there are credits, "base_iops" then
+ *	servers	"disks" times "servers" channels, each of which does one I/O at a time, in the
+ *		order of submission, or with "seek_us" the nearest of the first "ncq" first
+ *	link	a link that transfers one I/O after the other; half of "rtt_us" passes before
+ *		the transfer and half after it
+ *	cache	a write ends "write_us" after one of "cache" slots is free, and is programmed then;
+ *		a read waits for the channel that its data is on.  After each "gc_writes" writes
+ *		one channel is occupied for "gc_us": garbage is collected
+ *	token	"burst_iops" while there are credits, "base_iops" after that
  */
 #include <math.h>
 
@@ -23,14 +23,14 @@ static enum kind kind;
 static struct {
 	double	disks, servers, ncq, seek_us;
 	double	read_us, write_us, discard_us, ns_per_byte;
-	double	jitter;			/* more or less by this part of it */
-	double	tail_part, tail_times;	/* so many take so much longer */
+	double	jitter;			/* times vary by up to this part of themselves */
+	double	tail_part, tail_times;	/* this part of I/Os takes so many times as long */
 	double	rtt_us, link_ns_per_byte, link_us;
 	double	cache, program_us, gc_writes, gc_us;
 	double	burst_iops, base_iops, credits;
-	double	slow;			/* all takes so many times as long */
-	double	stall;			/* nothing ends */
-	double	hang;			/* nor does what loads with "hangs" send */
+	double	slow;			/* all I/Os take so many times as long */
+	double	stall;			/* no I/O ends */
+	double	hang;			/* no I/O of loads with "hangs" ends */
 } dev = { .disks = 1, .servers = 1, .slow = 1, .tail_times = 1 };
 
 static const struct {
@@ -49,8 +49,8 @@ static const struct {
 static struct disk {
 	struct bio_list	queue;
 	unsigned int	busy;
-	double		head;		/* of seeks: 0 to 1 */
-	s64		free_at;	/* cache: of the channel */
+	double		head;		/* position of the head: 0 to 1 */
+	s64		free_at;	/* cache: when the channel is free, ns */
 } disks[MAX_DISKS];
 
 static struct bio_list stuck, uncached;
@@ -72,7 +72,7 @@ static bool is_stuck(const struct bio *bio)
 	return dev.stall || (dev.hang && bio->load->hangs);
 }
 
-/* An I/O has come to its end in the device: its CPU is told. */
+/* End an I/O in the device: its CPU gets an interrupt. */
 static void completed(void *ctx)
 {
 	struct bio *bio = ctx;
@@ -119,7 +119,7 @@ static void disk_done(void *ctx)
 	disk_start(disk);
 }
 
-/* The nearest of the first few; takes it out of the queue. */
+/* Take the nearest of the first "ncq" I/Os out of the queue. */
 static struct bio *nearest(struct disk *disk, double *distance)
 {
 	struct bio_list rest = { };
@@ -153,7 +153,7 @@ static void disk_start(struct disk *disk)
 		disk->busy++;
 		if (dev.seek_us) {
 			bio = nearest(disk, &distance);
-			/* half a millisecond to begin to move, and on average half a turn */
+			/* half a millisecond to begin to move, and half a turn on average */
 			ns = (0.5e6 + dev.seek_us * 1e3 * sqrt(distance) + 8.3e6 * lab_random()) *
 			     dev.slow + dev.ns_per_byte * bio->bi_iter.bi_size;
 		} else {
@@ -169,7 +169,7 @@ static void servers_submit(struct bio *bio)
 {
 	unsigned int nr = dev.disks > 1 ? (unsigned int)(lab_random() * dev.disks) : 0;
 
-	/* nobody else needs the flags below the engine */
+	/* the number of the disk that has the I/O */
 	bio->disk = nr;
 	bio_list_add(&disks[nr].queue, bio);
 	disk_start(&disks[nr]);
@@ -188,7 +188,7 @@ static void link_submit(struct bio *bio)
 	lab_at(link_free + (s64)way, -1, completed, bio);
 }
 
-/* A channel is occupied for so long by an I/O, from when it is free; returns when that ends. */
+/* Let an I/O occupy a channel for a time, from when the channel is free.  Returns the end, ns. */
 static s64 channel(struct bio *bio, double us)
 {
 	struct disk *disk = &disks[(unsigned int)(lab_random() * dev.servers)];
@@ -246,7 +246,7 @@ static void token_submit(struct bio *bio)
 }
 
 /**
- * lab_device_submit - the device gets an I/O
+ * lab_device_submit - give an I/O to the device
  * @bio:	the I/O
  */
 void lab_device_submit(struct bio *bio)
@@ -270,9 +270,9 @@ bool lab_device_kind(const char *name)
 }
 
 /**
- * lab_device_set - what the device is like from now on
+ * lab_device_set - change a property of the device
  * @key:	one of keys[]
- * @value:	its value
+ * @value:	new value
  *
  * Return: false if there is no such key.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the share engine asks of the rest of ioband, and what the rest asks of it: groups,
- * the timer, and the way out of what has waited.
+ * The functions that the engines of limits and weights call outside of their own files, and
+ * functions with which the lab calls the engines: groups, weights, limits, submission of bios.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static struct blk_mq_tag_set tags = { .queue_depth = 1024, .map = { { 1 }, { 0 }
 static struct request_queue queue = { .tag_set = &tags };
 static struct ioband_dev *dev;
 
-/* there are limits and weights: all that I/O meets both */
+/* there are limits and weights, so all I/O passes through both engines */
 int ioband_key = true, ioband_share_key = true, ioband_done_key = true, dirty_owner_key;
 struct lab_task lab_task;
 struct blkcg blkcg_root;
@@ -41,21 +41,21 @@ void lab_engine_init(void)
 	queue.ioband = dev;
 }
 
-/* How many I/Os the device says that it takes; 0: it does not. */
+/* Set the number of tags of the device; 0: it has none. */
 void lab_engine_tags(unsigned int nr)
 {
 	tags.queue_depth = nr;
 	queue.tag_set = nr ? &tags : NULL;
 }
 
-/* So many I/Os are in flight at most, instead of what the engine finds out; 0: it finds out. */
+/* Set the number of I/Os in flight at most; 0: the engine measures it. */
 void lab_engine_pin(unsigned int nr)
 {
 	guard(spinlock_irq)(&dev->lock);
 	ioband_depth_pin(&dev->share.depth, nr);
 }
 
-/* The device is a disk that turns. */
+/* Make the device a rotational disk. */
 void lab_engine_turns(void)
 {
 	queue.rot = true;
@@ -92,7 +92,7 @@ void lab_engine_weight(void *group, int weight)
 	ioband_set_own_weight(&to->grp, IOBAND_WEIGHT, weight);
 }
 
-/* Set a limit of those that io.max has, units a second.  Returns false if there is no such one. */
+/* Set a limit, units a second; @key is a key of io.max.  Returns false if there is no such key. */
 bool lab_engine_limit(void *group, const char *key, double value)
 {
 	static const char *const keys[2][IOBAND_NR_UNITS] = { { "rbps", "riops" }, { "wbps", "wiops" } };
@@ -116,7 +116,7 @@ bool lab_engine_limit(void *group, const char *key, double value)
 	return false;
 }
 
-/* The way out, of what has waited. */
+/* Submit a bio that has waited to the device. */
 void submit_bio_noacct_nocheck(struct bio *bio, bool split)
 {
 	lab_spend(lab_costs.submit);
@@ -124,7 +124,7 @@ void submit_bio_noacct_nocheck(struct bio *bio, bool split)
 	lab_interrupts();
 }
 
-/* No device here has a scheduler, ... */
+/* No device of the lab has a scheduler, ... */
 bool ioband_has_bfq(void)
 {
 	return false;
@@ -159,7 +159,7 @@ struct bio *ioband_lane_next(struct ioband_dev *d, struct ioband_lane *lane)
 	return NULL;
 }
 
-/* ... and what must pass meets weights here, but no limits. */
+/* ... and I/O that must not be held is charged by weights, and has no limits. */
 bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now, struct ioband_dir *asks)
 {
 	abort();
@@ -203,7 +203,7 @@ void ioband_want(struct gendisk *disk)
 {
 }
 
-/* Returns true if the engine keeps a bio. */
+/* Give a bio to the engine.  Returns true if the engine holds it. */
 bool lab_engine_submit(struct bio *bio, void *group)
 {
 	struct group *to = group;
@@ -225,7 +225,7 @@ void lab_engine_done(struct bio *bio)
 		__ioband_share_done(bio);
 }
 
-/* What it has learnt, for people. */
+/* Print what the engine has measured. */
 void lab_engine_print(void)
 {
 	const struct ioband_sharer *sh = &dev->share;

@@ -3,10 +3,10 @@
 #define LAB_KERNEL_H
 
 /*
- * As much of the kernel as the share engine of block/ioband uses, in user space: its files are
- * compiled as they are, and each <linux/...> header that they include leads here.
+ * The part of the kernel that the engines of block/ioband use, in user space: the engines' files
+ * are compiled unchanged, and each <linux/...> header that they include includes this one.
  *
- * Time is that of the lab's clock, see clock.c.  A lock takes its time there, too.
+ * Time is that of the lab's clock, see clock.c.  Locks take time on that clock, too.
  */
 #include <errno.h>
 #include <limits.h>
@@ -44,7 +44,7 @@ typedef u64 u64_stats_t;
 #define __always_inline		inline __attribute__((always_inline))
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
-/* nothing happens at the same time here */
+/* nothing runs at the same time in the lab */
 #define data_race(x) (x)
 #define READ_ONCE(x)		(*(volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
@@ -126,7 +126,7 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 	return (u64)(((u128)a * b) >> shift);
 }
 
-/* A quotient that does not fit is a fault on some CPUs, and so it is here. */
+/* A quotient that does not fit in 64 bits traps on some CPUs, so it aborts the lab. */
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {
 	u128 quotient = (u128)a * b / c;
@@ -267,7 +267,7 @@ static inline void atomic_sub(int i, atomic_t *v)
 #define LAB_CPUS		128
 
 extern s64 lab_now;		/* ns */
-extern int lab_cpu;		/* that what runs now is on */
+extern int lab_cpu;		/* the CPU of the present event */
 extern int lab_nr_cpus;
 
 static inline u64 ktime_get_ns(void)
@@ -275,7 +275,7 @@ static inline u64 ktime_get_ns(void)
 	return lab_now;
 }
 
-/* of a kernel with 1000 a second */
+/* as with HZ=1000 */
 #define jiffies			((unsigned long)(lab_now / NSEC_PER_MSEC))
 #define msecs_to_jiffies(ms)	((unsigned long)(ms))
 #define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
@@ -323,13 +323,13 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 #define rcu_dereference_protected(p, c)	(p)
 #define rcu_dereference_sched(p)	(p)
 #define rcu_assign_pointer(p, v)	((p) = (v))
-/* what is freed later is never freed here */
+/* memory that the kernel frees after a grace period is never freed */
 #define call_rcu(head, fn)		((void)(fn))
 #define OPTIMIZER_HIDE_VAR(v)		((void)0)
 #define preempt_disable()		((void)0)
 #define preempt_enable()		((void)0)
 
-/* Memory per CPU is so far apart. */
+/* The distance between the per-CPU areas of two CPUs, bytes. */
 #define LAB_STRIDE		4096
 #define alloc_percpu(type)	((type *)calloc(LAB_CPUS, LAB_STRIDE))
 #define free_percpu(p)		free(p)

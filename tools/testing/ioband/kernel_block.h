@@ -2,7 +2,7 @@
 #ifndef LAB_KERNEL_BLOCK_H
 #define LAB_KERNEL_BLOCK_H
 
-/* The block layer and cgroups, for kernel.h. */
+/* The parts of the block layer and of cgroups for kernel.h. */
 
 enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_ZONE_APPEND = 7,
 	REQ_OP_WRITE_ZEROES = 9 };
@@ -60,7 +60,7 @@ struct request_queue {
 };
 
 #define blk_queue_disable_wbt(q)	false
-/* nothing here follows anything on the disk */
+/* no I/Os of the lab are consecutive on the disk, so none are merged */
 #define blk_queue_nomerges(q)		true
 #define queue_max_bytes(q)		0U
 #define queue_max_segments(q)		0U
@@ -93,13 +93,13 @@ struct bio {
 	u64			bi_iocost_cost;
 	void			(*bi_end_io)(struct bio *bio);
 
-	/* the lab's */
+	/* fields of the lab */
 	struct lab_load		*load;
 	s64			submitted_ns;
-	s64			delay_ns;	/* of its task, before the next */
+	s64			delay_ns;	/* that its task waits before the next I/O */
 	s64			device_ns;	/* for which it occupies the device */
 	int			cpu;		/* of its task */
-	unsigned int		disk;		/* of the device, where it is */
+	unsigned int		disk;		/* the disk of the device that has the I/O */
 	bool			must_pass;
 };
 
@@ -122,7 +122,7 @@ struct bio_list {
 #define bio_issue_as_root_blkg(bio)	((bio)->must_pass)
 #define op_is_flush(opf)	((opf) & (REQ_FUA | REQ_PREFLUSH))
 #define blk_queue_is_zoned(q)	false
-/* no I/O here is of the page cache */
+/* no I/O of the lab is of the page cache */
 #define bio_has_data(bio)	false
 #define bio_page(bio)		NULL
 #define page_folio(page)	(page)
@@ -218,7 +218,7 @@ struct blkcg {
 	struct cgroup_subsys_state css;
 	spinlock_t		lock;
 	struct blkcg_policy_data *cpd;
-	struct blkcg_gq		*blkg;		/* on the only disk there is */
+	struct blkcg_gq		*blkg;		/* of the only disk */
 };
 
 struct blkcg_gq {
@@ -272,20 +272,20 @@ static inline void *aligned_alloc_zero(size_t size)
 	return p ? memset(p, 0, size) : NULL;
 }
 
-/* what headers mention, and the engine does not use */
+/* names that headers mention, and the engines do not use */
 enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
 enum { PF_IO_WORKER = 1, PF_KTHREAD = 2 };
 enum { TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
 struct lab_task { unsigned int flags; bool in_writeback; struct cgroup_subsys_state *css; };
 /* tasks wait in lab_engine_submit() */
 void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay);
-extern struct lab_task lab_task;	/* the one that submits */
+extern struct lab_task lab_task;	/* the task that submits */
 #define current			(&lab_task)
 #define task_css(task, id)	((task)->css)
 #define kthread_blkcg()		NULL
 #define kthread_associate_blkcg(css)	((void)(css))
 #define bio_blkcg_css(bio)	(&(bio)->bi_blkg->blkcg->css)
-/* no bio here is of another group than that of its task */
+/* each bio belongs to the group of its task */
 #define bio_associate_blkg_from_css(bio, css)	abort()
 extern struct blkcg blkcg_root;
 

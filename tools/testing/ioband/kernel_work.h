@@ -2,7 +2,7 @@
 #ifndef LAB_KERNEL_WORK_H
 #define LAB_KERNEL_WORK_H
 
-/* Timers and work, for kernel.h; clock.c does them. */
+/* Timers and work for kernel.h; clock.c has the functions. */
 
 typedef s64 ktime_t;
 
@@ -13,7 +13,7 @@ enum hrtimer_mode { HRTIMER_MODE_ABS };
 
 struct hrtimer {
 	enum hrtimer_restart	(*fn)(struct hrtimer *timer);
-	s64			expires_ns;	/* S64_MAX: it is not set */
+	s64			expires_ns;	/* S64_MAX: the timer is not set */
 };
 
 #define CLOCK_MONOTONIC		0
@@ -33,7 +33,7 @@ struct work_struct {
 	bool	running;
 };
 
-/* all are the same here: work runs on the CPU that it is for, or on an idle one */
+/* all workqueues are the same: work runs on the CPU that it was queued for, or on an idle one */
 struct workqueue_struct { int unused; };
 
 #define WQ_MEM_RECLAIM		0
@@ -50,7 +50,7 @@ bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *wor
 #define nr_cpu_ids		((unsigned int)lab_nr_cpus)
 #define cond_resched()		((void)0)
 
-/* no device here goes away */
+/* no device of the lab is removed */
 #define cancel_work_sync(work)	abort()
 #define hrtimer_cancel(timer)	abort()
 #define destroy_workqueue(wq)	abort()
@@ -62,7 +62,7 @@ bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *wor
 #define kref_get(ref)		((void)(ref)->nr++)
 #define kref_put(ref, fn)	((void)(fn))
 
-/* v2, where nobody counts here */
+/* statistics of v2, which the lab does not read */
 struct u64_stats_sync { int unused; };
 #define u64_stats_update_begin(s)	((void)(s))
 #define u64_stats_update_end(s)		((void)(s))

@@ -4,13 +4,13 @@
 
 /*
  * The device lab: the engines of block/ioband on a virtual clock, with model devices at
- * their real speed.  README.rst says how it is used.
+ * their real speed.  README.rst says how to use it.
  *
- *	clock.c		what happens when, and on which CPU
+ *	clock.c		events, in the order of their time, and CPUs
  *	device.c	model devices
  *	load.c		tasks of groups that do I/O
- *	engine.c	what the engine asks of the rest of ioband and of the kernel
- *	sim.c		reads a scenario, runs it, writes what was measured
+ *	engine.c	functions of ioband and of the kernel that the engines call
+ *	sim.c		reads a scenario, runs it, prints what was measured
  */
 #include "kernel.h"
 
@@ -28,20 +28,20 @@ void lab_seed(u64 seed);
 
 /* Costs of computing, ns; see the scenario's line "cpus". */
 struct lab_costs {
-	s64	submit;		/* submit_bio() and what the driver does */
+	s64	submit;		/* submit_bio() and the driver */
 	s64	complete;	/* from the interrupt to the end of the bio */
-	s64	lock;		/* what a section under a lock takes */
-	s64	transfer;	/* more if another CPU had the lock last */
-	s64	wakeup;		/* to have work begin on another CPU: for who asks */
-	s64	latency;	/* and until it begins */
-	s64	timer;		/* how late a timer is */
-	s64	queue;		/* to put a bio where a limit has it wait, or take it from there */
-	s64	run;		/* a virtual CPU runs for so long, ... */
-	s64	gone;		/* ... and then others do */
+	s64	lock;		/* a section under a lock */
+	s64	transfer;	/* added to lock if another CPU had the lock last */
+	s64	wakeup;		/* to queue work, for the CPU that queues it */
+	s64	latency;	/* from then until the work begins */
+	s64	timer;		/* how late a timer fires */
+	s64	queue;		/* to put a bio into the queue of a limit, or to take it out */
+	s64	run;		/* how long a virtual CPU runs ... */
+	s64	gone;		/* ... and how long the host then runs others */
 };
 
 extern struct lab_costs lab_costs;
-/* How often a CPU locked or wrote what another one had locked or written last. */
+/* How often a CPU took a lock or wrote a variable that another CPU had last. */
 extern u64 lab_moves;
 
 /* device.c */
@@ -52,10 +52,10 @@ void lab_device_submit(struct bio *bio);
 /* load.c */
 struct lab_group {
 	const char	*name;
-	void		*engine;	/* of engine.c */
+	void		*engine;	/* the group in engine.c */
 	u64		ios;
 	u64		bytes;
-	u64		device_ns;	/* for which I/Os occupied the device */
+	u64		device_ns;	/* time for which its I/Os occupied the device */
 	u64		*latency_ns;
 	u64		nr;
 	u64		room;
@@ -70,7 +70,7 @@ struct lab_load {
 	s64		period_ns;	/* of bursts; 0: tasks */
 	bool		random;		/* think times and periods are exponential */
 	bool		must_pass;	/* swap, metadata */
-	bool		hangs;		/* its I/Os do while the device's "hang" is set */
+	bool		hangs;		/* its I/Os hang while the device's "hang" is set */
 	bool		silent;		/* not measured */
 	s64		start_ns;
 	s64		stop_ns;

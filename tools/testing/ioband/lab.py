@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the device lab: each scenario without a gate and with it, and says what was not right.
+"""Runs the device lab: each scenario without the gate and with it; prints which results are not right.
 
-usage: lab.py DIRECTORY [--seeds N] [NAME...]
+usage: lab.py DIRECTORY [NAME...] [--seeds N] [--report]
 
-DIRECTORY has the programs that make builds. Prints a line for each time that a scenario measures, of the worst of N
-seeds, and then TAP; fails if something was not right. With --report it only reports.
+DIRECTORY has the program sim. Prints, for each time that a scenario measures, the results without the gate and those of
+the worst of N seeds with it, and a line of TAP for each scenario. Fails if a result is not right; with --report never.
 """
 import argparse
 import concurrent.futures
@@ -22,9 +22,9 @@ LIMIT_S = 600
 def times(program, scenario, seed, gated):
     """Runs one scenario once.
 
-    Returns a list with, for each time that is measured, {"moves": how often a second a CPU locked or wrote what another
-    one had last, "groups": {group: {"iops": I/Os a second, "bps": bytes a second, "busy": device time, s a second,
-    "p50_us", "p99_us", "max_us": latencies}}}.
+    Returns a list with, for each time that is measured, {"moves": how often a second a CPU took a lock or wrote a
+    variable that another CPU had last, "groups": {group: {"iops": I/Os a second, "bps": bytes a second, "busy": device
+    time, s a second, "p50_us", "p99_us", "max_us": latencies}}}.
     """
     command = [program] + ([] if gated else ["none"]) + [str(seed)]
     run = subprocess.run(command, input=scenario.text, capture_output=True, text=True, timeout=LIMIT_S, check=True)
@@ -40,14 +40,14 @@ def simulate(program, scenario, seed, gated):
 
 
 def total(groups):
-    """All I/Os a second."""
+    """Returns the I/Os a second of all groups."""
     return sum(group["iops"] for group in groups.values())
 
 
 def misses(right, got, none, moves):
-    """How far what was got is from what is right; moves: of locks and the like between CPUs, a second.
+    """Compares the groups that were measured (got; none: without the gate) with what is right; moves: see times().
 
-    Returns a list of (by how much, text); by how much is a part of what is right.
+    Returns a list of (by how much a value is off, as a part of the right value, text).
     """
     found = []
 
@@ -77,7 +77,7 @@ def misses(right, got, none, moves):
 
 
 def brief(one):
-    """One time that was measured, see times(), in a few words."""
+    """Returns the results of one time that was measured, see times(), as a line of text."""
     groups = one["groups"]
     whole = total(groups) or 1e-9
     parts = "  ".join(f"{name} {group['iops'] / whole:.1%} p99 {group['p99_us']:.0f} us"
@@ -88,8 +88,8 @@ def brief(one):
 def run(directory, scenario, seeds, pool):
     """Runs a scenario with all seeds.
 
-    Returns, for each time that is measured, (what was got, what was got without a gate, what was missed), of the seed
-    that missed most; see times() and misses().
+    Returns a list with, for each time that is measured, (results, results without the gate, misses) of the seed that
+    missed most; see times() and misses().
     """
     program = os.path.join(directory, "sim")
     none = pool.submit(times, program, scenario, 1, False)
@@ -104,11 +104,11 @@ def run(directory, scenario, seeds, pool):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--report", action="store_true", help="what is not right is no failure")
+    parser.add_argument("--report", action="store_true", help="never fail, only report")
     parser.add_argument("name", nargs="*")
     args = parser.parse_args()
     chosen = [s for s in SCENARIOS if not args.name or s.name in args.name]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads: tasks that do one I/O after the other, or bursts of I/Os as a flusher sends them.
+ * Loads: tasks that do one I/O after the other, or bursts of I/Os as a flusher submits them.
  */
 #include "lab.h"
 
@@ -49,7 +49,7 @@ static void burst(void *ctx)
 	struct lab_load *load = ctx;
 	s64 period = load->random ? (s64)lab_exponential(load->period_ns) : load->period_ns;
 
-	/* one after the other, as what comes after its first lock is an event of its own */
+	/* an event for each, as an event must take locks before it spends time: see lab_lock() */
 	for (unsigned int i = 0; i < load->depth; i++)
 		lab_task_at(lab_now, lab_cpu, submit_one, load);
 	if (lab_now < load->stop_ns)
@@ -57,8 +57,8 @@ static void burst(void *ctx)
 }
 
 /**
- * lab_load_start - begin a load at its time
- * @load:	the load, which stays
+ * lab_load_start - start the tasks of a load, at the time of its start
+ * @load:	the load; it must stay in memory
  */
 void lab_load_start(struct lab_load *load)
 {
@@ -83,13 +83,13 @@ static void record(struct lab_group *grp, const struct bio *bio)
 	grp->device_ns += bio->device_ns;
 }
 
-/* The task that sent an I/O waits for so long before the next one. */
+/* Let the task that submitted an I/O wait for a time before its next I/O. */
 void lab_load_delay(struct bio *bio, s64 ns)
 {
 	bio->delay_ns = ns;
 }
 
-/* An I/O has ended, on the CPU of its task, which does the next one. */
+/* End an I/O, on the CPU of its task, which then submits its next I/O. */
 void lab_load_done(struct bio *bio)
 {
 	struct lab_load *load = bio->load;

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab's scenarios: devices at their real speed, who uses them, and what is right.
+"""The lab's scenarios: devices at their real speed, loads of groups, and the results that are right.
 
-SCENARIOS is a list of Scenario. What is right is said of one or more times of a scenario; a time is the line "measure".
+SCENARIOS is a list of Scenario. A scenario measures one or more times (lines "measure"), and has a Right for each.
 """
 import dataclasses
 
 
 @dataclasses.dataclass
 class Right:
-    """What is right in one time that is measured.
+    """The results that are right in one time that is measured.
 
     share: {group: part of all I/Os, 0 to 1}, within `points` hundredths; of bytes if `bytes` is set
-    rate: all I/Os a second, at least this part of those without a gate in that time, or of `of`, I/Os a second
+    rate: I/Os a second of all groups, at least this part of those without the gate in that time, or of `of`
     least, most: {group: I/Os a second}
     p50_us, p99_us: {group: us at most}
-    moves: how often, per I/O at most, a CPU locks or writes what another one had last; 0: any number
+    moves: how often, per I/O at most, a CPU takes a lock or writes a variable that another CPU had last; 0: any number
     """
     share: dict = dataclasses.field(default_factory=dict)
     points: float = 1
@@ -30,7 +30,7 @@ class Right:
 
 @dataclasses.dataclass
 class Scenario:
-    """name: for the command line; title: of the table; text: what sim reads; right: one for each time measured."""
+    """name: for the command line; title: for people; text: what sim reads; right: one for each time measured."""
     name: str
     title: str
     text: str
@@ -43,9 +43,9 @@ VOLUME = "device token read_us=700 write_us=700 jitter=.1 burst_iops=16000 base_
 
 
 def two(device, first, second, times="measure 2 6"):
-    """A scenario of two groups: each is "NAME WEIGHT LOAD...".
+    """Returns the text of a scenario with two groups on a device; first, second: "NAME WEIGHT LOAD...".
 
-    Returns the text.
+    times: lines that come last.
     """
     lines = [device]
     for group in first, second:
@@ -75,7 +75,7 @@ SCENARIOS = [
     Scenario("linear-20ms", "100:300 at QD8 each, no tags, 8 x 20 ms",
              two("device servers servers=8 read_us=20000 tags=0", "A 100 depth=8", "B 300 depth=8", "measure 3 7"),
              [Right(share={"B": .75}, rate=.99)]),
-    Scenario("linear-2.5ms", "the same, 8 x 2.5 ms",
+    Scenario("linear-2.5ms", "100:300 at QD8 each, no tags, 8 x 2.5 ms",
              two("device servers servers=8 read_us=2500 tags=0", "A 100 depth=8", "B 300 depth=8"),
              [Right(share={"B": .75}, rate=.99)]),
     Scenario("flash", "300:100 at QD64 each, 64 x 100 us", two(FLASH, "A 300 depth=64", "B 100 depth=64"),
@@ -86,7 +86,7 @@ SCENARIOS = [
     Scenario("tails", "equal, QD32 beside QD128, 64 x 100 us, 1 % take 50 times as long",
              two("device servers servers=64 read_us=100 jitter=.3 tail_part=.01 tail_times=50", "A 100 depth=32",
                  "B 100 depth=128"),
-             # 32 that take 149 us and come back after 7 can be no more than 47.9 % of 429,000
+             # 32 I/Os at a time, which take 149 us and come again after 7, are 47.9 % of 429,000 at most
              [Right(share={"A": .479}, points=2, rate=.97)]),
     Scenario("sizes", "equal, 8 KiB beside 16 KiB, each 16 ms of one of 16",
              two("device servers servers=16 read_us=16000 tags=64", "A 100 depth=32 bytes=8192",
@@ -94,7 +94,7 @@ SCENARIOS = [
     Scenario("mixed-8", "equal, 4 KiB at QD64 beside 64 KiB at QD64, 8 x (20 us + 1 ns a byte)",
              two("device servers servers=8 read_us=20 ns_per_byte=1 jitter=.05", "A 100 depth=64",
                  "B 100 depth=64 bytes=65536", "measure 3 6"),
-             # of all I/Os, if each group has half of the device's time
+             # this is the share of all I/Os if each group has half of the device's time
              [Right(share={"A": 85.5 / (24.1 + 85.5)}, rate=.97)]),
     Scenario("mixed-64", "equal, 4 KiB at QD128 beside 256 KiB at QD128, 64 x (20 us + 1 ns a byte)",
              two("device servers servers=64 read_us=20 ns_per_byte=1 jitter=.05", "A 100 depth=128",
@@ -119,7 +119,7 @@ SCENARIOS = [
     Scenario("kinds", "equal, reads of 80 us beside writes of 400 us, each QD64",
              two("device servers servers=8 read_us=80 write_us=400 jitter=.05", "A 100 depth=64", "B 100 op=write depth=64",
                  "measure .5 1\nmeasure 2 6"),
-             # of the time each has half
+             # each group has half of the device's time
              [Right(share={"A": 5 / 6})] * 2),
     Scenario("stall", "the device stands still for 5 s; 0.5 s after, and later",
              two(FLASH, "reads 100 depth=64", "writes 100 depth=64 op=write",
@@ -145,20 +145,20 @@ SCENARIOS = [
              two("device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200", "A 300 op=write depth=64",
                  "B 100 op=write depth=64", "at 4 device program_us=1500\nat 8 device program_us=200\n"
                  "measure 2 4\nmeasure 5 8\nmeasure 9 11"),
-             # a dip, in which half as many are in flight, takes 130 ms here, and may fall into the last two seconds
+             # a trial with half as many I/Os in flight takes 130 ms here, and may be in the last two seconds
              [Right(share={"A": .75}, rate=.97)] * 2 + [Right(share={"A": .75}, rate=.95)]),
     Scenario("gc", "300:100, each QD32 of reads and of writes; garbage is collected, and is not",
              "device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200\ngroup A 300\ngroup B 100\n"
              "load A depth=32\nload A op=write depth=32\nload B depth=32\nload B op=write depth=32\n"
              "at 4 device gc_writes=64 gc_us=2000\nat 8 device gc_writes=0\nmeasure 2 4\nmeasure 5 8\nmeasure 9 11\n",
-             # shares are of time, and each group has its own mix of reads and writes: of I/Os they are not quite the same
-             # the channel of a read is where its data is: the more are in flight the fewer channels are idle, and 128
-             # outstanding without a gate are more than it lets go
+             # shares are of time, and the groups' mixes of reads and writes differ: shares of I/Os differ a little
+             # a read waits for the channel of its data: the more I/Os are in flight, the fewer channels are idle, and
+             # without the gate 128 are in flight, more than with it
              [Right(share={"A": .75}, points=2, rate=.88)] * 3),
     Scenario("gc-reader", "300 at QD1 beside writes of 100 at QD128; garbage is collected, and writes take long for that",
              two("device cache servers=64 read_us=80 write_us=15 cache=256 program_us=200 gc_writes=64 gc_us=2000",
                  "R 300 depth=1", "W 100 op=write depth=128", "measure 3 6"),
-             # reads wait for channels that are programmed, as without a gate
+             # reads wait for channels that are being programmed, as without the gate
              [Right(rate=.93)]),
     Scenario("volume-bursts", "300 at QD1 beside 64 x 256 KiB of writeback each 50 ms, a volume of 16000 IOPS, 0.7 ms",
              two(VOLUME, "R 300 depth=1", "W 100 op=writeback bytes=262144 depth=64 period_ms=50", "measure 3 6"),
@@ -166,12 +166,12 @@ SCENARIOS = [
     Scenario("disk-reader", "300 at QD1 beside writes of 64 KiB of 100 at QD32, a disk of 7200 rpm with NCQ",
              two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",
                  "W 100 op=write bytes=65536 depth=32", "measure 10 60"),
-             # it chooses, and does more the more it has to choose from: 112 a second one at a time, and 164 of 32
+             # the disk does more I/Os the more it can choose from: 112 a second one at a time, and 164 with 32
              [Right(rate=.65, p99_us={"R": 2 * 15200 / .75})]),
-    Scenario("raid-reader", "300 at QD1 beside writes of 100 at QD32, 24 such disks",
+    Scenario("raid-reader", "300 at QD1 beside writes of 100 at QD32, 24 disks of 7200 rpm with NCQ",
              two("device servers disks=24 servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "R 300 depth=1",
                  "W 100 op=write depth=32", "measure 10 60"),
-             # what tables.py calls "depths": more in flight does more, and the reader waits longer for that
+             # see "depths" in tables.py: with more I/Os in flight the disks do more, and the reader waits longer
              [Right(rate=.48, p99_us={"R": 2 * 15200 / .75})]),
     Scenario("swap", "weight 1 that swaps, 512 at once, beside 10000 and 100, 64 x 100 us",
              "device servers servers=64 read_us=100 write_us=100 jitter=.1\n"
@@ -192,10 +192,10 @@ SCENARIOS = [
     Scenario("disk-few", "300:100 at QD8 each, a disk of 7200 rpm with NCQ",
              two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 300 depth=8", "B 100 depth=8",
                  "measure 10 60"), [Right(share={"A": .75}, points=2, rate=.92)]),
-    Scenario("disk-many", "equal, QD32 beside QD128, the same disk",
+    Scenario("disk-many", "equal, QD32 beside QD128, a disk of 7200 rpm with NCQ",
              two("device servers servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 100 depth=32", "B 100 depth=128",
                  "measure 10 60"), [Right(share={"A": .5}, points=2, rate=.97)]),
-    Scenario("raid", "300:100 at QD64 each, 8 such disks",
+    Scenario("raid", "300:100 at QD64 each, 8 disks of 7200 rpm with NCQ",
              two("device servers disks=8 servers=1 seek_us=8000 ncq=32 ns_per_byte=6.6", "A 300 depth=64",
                  "B 100 depth=64", "measure 10 60"), [Right(share={"A": .75}, points=2, rate=.92)]),
     Scenario("tree", "A 200 of b at QD2 and c at QD32, beside D 100 at QD32, 16 x 16 ms",
@@ -221,35 +221,35 @@ SCENARIOS = [
              "cpus 8 run=4000000 gone=4000000\n" + two("device servers servers=1024 read_us=100 jitter=.05",
                                                        "A 300 depth=16 think_us=1", "B 100 depth=16 think_us=1",
                                                        "measure 0 1\nmeasure 2 6"),
-             # how long it takes until this is seen depends on when the CPUs are there
+             # how long it takes until the engine notices this depends on when the virtual CPUs run
              [Right(rate=.55), Right(rate=.95)]),
     Scenario("cpus-16", "300:100 at QD512 each, 4,000,000 I/Os a second, 16 CPUs",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1", "measure .2 .3"),
              [Right(share={"A": .75}, rate=.99, moves=.5)]),
-    Scenario("cpus-64", "the same on 64 CPUs",
+    Scenario("cpus-64", "300:100 at QD512 each, 4,000,000 I/Os a second, 64 CPUs",
              "cpus 64\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1", "measure .2 .3"),
              [Right(share={"A": .75}, rate=.99, moves=.5)]),
     Scenario("cpus-below", "300:100 at QD64 each, which is less than the device does, 16 CPUs",
              "cpus 16\n" + two(FAST, "A 300 depth=64 think_us=1", "B 100 depth=64 think_us=1", "measure 1 3"),
              [Right(share={"A": .5}, rate=.99, moves=.01)]),
-    Scenario("cpus-hang", "the same on 16 CPUs, all of B hangs for a second while there are leases; then it is well again",
+    Scenario("cpus-hang", "300:100 at QD512 each, 16 CPUs, with leases; all I/Os of B hang for a second, then none",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1 hangs=1",
                                "at .3 device hang=1\nat 1.3 device hang=0\nmeasure .5 1.3\nmeasure 1.5 2"),
-             # a group that hangs means no leases: dev->lock for each I/O
+             # while a group hangs there are no leases: each I/O takes dev->lock
              [Right(rate=.85), Right(share={"A": .75}, rate=.97)]),
     Scenario("limit-16", "a limit of 1,000,000 I/Os a second, QD512, a device of 4,000,000, 16 CPUs",
              f"cpus 16\n{FAST}\ngroup A 100\nlimit A riops=1000000\nload A depth=512 think_us=1\nmeasure .2 .4\n",
              [Right(rate=.999, of=1e6, most={"A": 1.001e6}, p99_us={"A": 600})]),
-    Scenario("limit-64", "the same on 64 CPUs",
+    Scenario("limit-64", "a limit of 1,000,000 I/Os a second, QD512, a device of 4,000,000, 64 CPUs",
              f"cpus 64\n{FAST}\ngroup A 100\nlimit A riops=1000000\nload A depth=512 think_us=1\nmeasure .2 .4\n",
              [Right(rate=.999, of=1e6, most={"A": 1.001e6}, p99_us={"A": 600})]),
-    Scenario("limit-above", "the same above two groups, of which one has 16 times as much outstanding, beside one without limits",
+    Scenario("limit-above", "a limit of 1,000,000 I/Os a second for QD512 and QD32 below it, beside a group without limits",
              f"cpus 16\n{FAST}\ngroup up 100\ngroup a 100 up\ngroup b 100 up\ngroup free 100\nlimit up riops=1000000\n"
              "load a depth=512 think_us=1\nload b depth=32 think_us=1\nload free depth=64 think_us=1\nmeasure .2 .4\n",
-             # b has 32 under way at most, for 81 us and until the next round of what a limit lets go, 50 us
+             # b has at most 32 I/Os outstanding, each for 81 us and until the limit next dispatches, up to 50 us
              [Right(least={"a": .7e6, "b": .23e6, "free": .73e6}, most={"a": .77e6, "b": .3e6})]),
     Scenario("limit-gone", "a limit of 37,000 I/Os a second, QD32, 8 virtual CPUs on 2 of the host",
              "cpus 8 run=4000000 gone=12000000\ndevice servers servers=1024 read_us=100 jitter=.05\ngroup A 100\n"

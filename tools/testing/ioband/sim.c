@@ -2,19 +2,19 @@
 /*
  * usage: sim [none] [SEED] <SCENARIO
  *
- * Runs a scenario, a line each (times in seconds, the rest in the units of the names):
+ * Runs a scenario of these lines (times are in seconds, other values in the units of their names):
  *
- *	cpus NR [COST=NS]...		see struct lab_costs; comes first, if at all
- *	device KIND [KEY=VALUE]...	see device.c; tags=NR: what it says that it takes;
- *					pinned=NR: I/Os in flight at most, whatever the engine finds
+ *	cpus NR [COST=NS]...		see struct lab_costs; must be the first line, if there is one
+ *	device KIND [KEY=VALUE]...	see device.c; tags=NR: its number of tags;
+ *					pinned=NR: I/Os in flight at most, instead of what is measured
  *	group NAME WEIGHT [PARENT]
  *	limit GROUP [KEY=VALUE]...	as in io.max: rbps, wbps, riops, wiops
  *	load GROUP [KEY=VALUE]...	see load_keys[]
- *	at TIME device [KEY=VALUE]...	changes it
+ *	at TIME device [KEY=VALUE]...	changes the device
  *	at TIME weight GROUP WEIGHT
  *	measure FROM TO
  *
- * and prints a line of JSON for each time that is measured.  "none": without the gate.
+ * Prints a line of JSON for each time that is measured.  "none" runs it without the gate.
  */
 #include <stdio.h>
 
@@ -54,7 +54,7 @@ static struct lab_group *find(const char *name)
 	return NULL;
 }
 
-/* The next KEY=VALUE of a line; false if there is none. */
+/* Read the next KEY=VALUE of a line.  Returns false if there is none. */
 static bool next_pair(char **key, char **value)
 {
 	*key = strtok(NULL, " \n");
@@ -190,11 +190,11 @@ static void read_at(void)
 		todo[nr_todo - 1].grp = find(strtok(NULL, " \n"));
 		todo[nr_todo - 1].value = atof(strtok(NULL, " \n"));
 	} else {
-		fail("cannot be done", what);
+		fail("not device or weight", what);
 	}
 }
 
-/* Once it is known how many CPUs there are. */
+/* Start the engine, once the number of CPUs is known. */
 static void start(void)
 {
 	if (nr_groups)
@@ -279,7 +279,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->when != y->when)
 		return x->when < y->when ? -1 : 1;
-	/* what ends does so before the next begins */
+	/* a measurement ends before the next one begins */
 	return (y->what == END) - (x->what == END);
 }
 

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tables of what the device lab measures, beside what happens without a gate. They judge nothing: lab.py does.
+"""Prints tables of what the device lab measures, with the gate and without. Only lab.py judges results.
 
 usage: tables.py DIRECTORY readers|cpus|yardsticks|depths
 
-readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in one of 100, on
-	 each model of a device; its fair latency is what it takes alone over its share, 3/4
+readers: latencies of a task that reads, one I/O at a time, in a group of weight 300, beside writers in a group of 100,
+	 on each model of a device; the fair latency is that of the reader alone, divided by its share, 3/4
 cpus:	 I/Os a second on 4 to 128 CPUs, of one group and of two at 300:100, on a device that does 4,000,000; "moves":
-	 how often, per I/O, a CPU locks or writes what another one had last
-depths:	 the same reader beside one kind of writers, where its p99 is above twice its fair latency or much of the
-	 rate is lost: with the engine, without a gate, with a fixed number in flight (RAM: also with CPUs that wake
-	 each other in no time), and with a limit on the writers, I/Os a second
-yardsticks: what has been published of other controllers, and the same here; devices and CPUs are models, and differ
+	 how often, per I/O, a CPU takes a lock or writes a variable that another CPU had last
+depths:	 the reader of "readers" beside one kind of writers, where its p99 is above twice the fair latency or much of
+	 the rate is lost: with the engine, without the gate, with a fixed number of I/Os in flight (RAM: also with CPUs
+	 that wake each other in no time), and with a limit on the writers, I/Os a second
+yardsticks: published figures of other controllers, and those of ioband; the lab's devices and CPUs are models, and
+	 differ from those of the publications
 """
 import argparse
 import concurrent.futures
@@ -40,7 +41,7 @@ DEVICES = {
 
 
 def loads(seconds):
-    """{name: text of a writer's load}; `seconds`: (from, to) that are measured."""
+    """Returns {name: text of a writer's load}; `seconds`: (from, to) that are measured."""
     period = 4000 if seconds[1] > 10 else 50
     return {
         "4 KiB QD32": "load W op=write depth=32",
@@ -71,7 +72,7 @@ def readers(program, pool):
               f"{total(none):9.0f} {total(gated):9.0f}", flush=True)
 
 
-# (device, what is changed of the scenario: lines before it; writers, fixed numbers in flight, limits of the writers)
+# (device, lines before the scenario, writers, fixed numbers of I/Os in flight, limits of the writers in I/Os a second)
 CURVES = [
     ("RAID of 8", "", "4 KiB QD32", (4, 6, 8, 12, 16, 24, 32), ()),
     ("RAID of 24", "", "4 KiB QD32", (4, 8, 12, 16, 20, 24, 32), ()),
@@ -92,7 +93,7 @@ def depths(program, pool):
     for name, before, kind, pins, limits in CURVES:
         device, seconds = DEVICES[name]
         if name == "RAM":
-            device += " jitter=.1"   # exact times would meet in step
+            device += " jitter=.1"   # with exact times, I/Os of both groups would stay in step
         times = "measure {} {}\n".format(*seconds)
         alone = run(f"{before}{device}\ngroup R 300\nload R depth=1\n{times}", False)
         rest = f"\ngroup R 300\ngroup W 100\nload R depth=1\n{loads(seconds)[kind]}\n{times}"
@@ -133,52 +134,53 @@ TENANTS = FLASH + "\ngroup victim 100\ngroup other 100\n"
 
 
 def of_one(name, key="iops"):
-    """A number of one group, of all times that are measured the first."""
+    """Returns a function that takes a number of one group from the results of the first time that is measured."""
     return lambda got: got[0][name][key]
 
 
 def slowed(what):
-    """How many times less the first of some runs is than the second; each a pair (run, number of it)."""
+    """Returns a function that says how many times as large a number is in the second run as in the first."""
     return lambda runs: f"{what(runs[1]) / what(runs[0]):.2f} x"
 
 
-# (published by, what, how much, texts that are run, with "none " before one without a gate, and what to say of the results)
+# (published by, what, published figure, scenarios to run with the gate, function that makes a text of the results).
+# With None for the function the second scenario runs without the gate, and beside_none() makes the text.
 YARDSTICKS = [
-    ("MQFQ, ATC'19", "I/Os a second of tenants that are shared, 64 CPUs", "3.1 M",
+    ("MQFQ, ATC'19", "I/Os a second of two tenants that share a device, 64 CPUs", "3.1 M",
      [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=512 think_us=1\nload B depth=512 think_us=1\n"
       "measure .2 .25\n"], lambda runs: f"{total(runs[0][0]) / 1e6:.2f} M"),
-    ("MQFQ, ATC'19", "a victim with little to do is slowed down by another one", "1.00 x (6.57 x without)",
+    ("MQFQ, ATC'19", "slowdown of a tenant with little I/O beside one with much", "1.00 x (6.57 x without)",
      [TENANTS + "load victim depth=16\nload other depth=512\nmeasure 2 3\n", TENANTS + "load victim depth=16\nmeasure 2 3\n"],
      slowed(of_one("victim"))),
-    ("MQFQ, ATC'19", "one with as much to do; twice is fair", "1.33 x (3.78 x without)",
+    ("MQFQ, ATC'19", "slowdown of a tenant that can use the whole device beside another one; 2 x is fair", "1.33 x (3.78 x without)",
      [TENANTS + "load victim depth=64\nload other depth=512\nmeasure 2 3\n", TENANTS + "load victim depth=64\nmeasure 2 3\n"],
      slowed(of_one("victim"))),
-    ("Ren et al., ICPE'24", "I/Os that a scheduler costs, 4 million a second", "up to 63.4 %",
+    ("Ren et al., ICPE'24", "part of 4 million I/Os a second that a scheduler costs", "up to 63.4 %",
      [f"cpus 16\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=512 think_us=1\nload B depth=512 think_us=1\n"
       "measure .2 .25\n"] * 2, None),
-    ("K2, RTSS'19", "a reader beside writers: p99 becomes shorter, and what that costs them", "up to 10 x, 2.7 x",
+    ("K2, RTSS'19", "a reader beside writers: by how much its p99 is shorter, and the writers are slower", "up to 10 x, 2.7 x",
      [f"{FLASH}\ngroup R 300\ngroup W 100\nload R depth=1\nload W op=write depth=256\nmeasure 3 5\n"] * 2, None),
-    ("mClock, OSDI'10", "shares of 300:100 while the device becomes ten times slower, and is not", "they hold",
+    ("mClock, OSDI'10", "share of 300 in 300:100 before, while and after the device is ten times slower", "they hold",
      [f"{FLASH}\ngroup A 300\ngroup B 100\nload A depth=64\nload B depth=64\nat 3 device slow=10\nat 6 device slow=1\n"
       "measure 1 3\nmeasure 4 6\nmeasure 7 9\n"],
      lambda runs: ", ".join(f"{got['A']['iops'] / total(got):.1%}" for got in runs[0])),
-    ("isol-bench, 2025", "1. overhead: of one group, 64 CPUs", "least with io.cost",
+    ("isol-bench, 2025", "1. overhead: part of the rate that one group loses, 64 CPUs", "least with io.cost",
      [f"cpus 64\n{FAST}\ngroup A 300\ngroup B 100\nload A depth=1024 think_us=1\nmeasure .2 .25\n"] * 2, None),
-    ("isol-bench, 2025", "2. fair with 4 KiB beside 64 KiB: the share of device time of equals", "io.cost, most of the time",
+    ("isol-bench, 2025", "2. fairness of 4 KiB beside 64 KiB: share of device time, equal weights", "io.cost, most of the time",
      ["device servers servers=8 read_us=20 ns_per_byte=1\ngroup A 100\ngroup B 100\nload A depth=64\n"
       "load B depth=64 bytes=65536\nmeasure 3 6\n"],
      lambda runs: "{:.1%}".format(runs[0][0]["A"]["iops"] * 24.1 /
                                   (runs[0][0]["A"]["iops"] * 24.1 + runs[0][0]["B"]["iops"] * 85.5))),
-    ("isol-bench, 2025", "3. 10000 beside 100, both at QD64: the first has, and both of what the device does", "a trade",
+    ("isol-bench, 2025", "3. 10000 beside 100, both at QD64: share of the first, and rate of both over no gate", "a trade",
      [FLASH + "\ngroup A 10000\ngroup B 100\nload A depth=64\nload B depth=64\nmeasure 2 4\n"] * 2, None),
-    ("isol-bench, 2025", "4. bursts of 10000 each 50 ms beside QD128: p50 of what it takes alone", "io.cost, slowly",
+    ("isol-bench, 2025", "4. bursts of weight 10000, each 50 ms, beside QD128: p50 over the time of an I/O alone", "io.cost, slowly",
      ["device servers servers=16 read_us=1000 jitter=.1\ngroup A 10000\ngroup B 100\nload A period_ms=50 random=1 start=1\n"
       "load B depth=128\nmeasure 5 15\n"], lambda runs: f"{runs[0][0]['A']['p50_us'] / 1000:.2f} x"),
 ]
 
 
 def beside_none(title, runs):
-    """What to say of runs with a gate and without."""
+    """Returns the text on two runs, with the gate and without."""
     with_gate, none = runs[0][0], runs[1][0]
     lost = 100 * (1 - total(with_gate) / total(none))
     if "R" in with_gate:
@@ -202,7 +204,7 @@ def yardsticks(program, pool):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("table", choices=["readers", "cpus", "yardsticks", "depths"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs attacks by seed and judges each; prints "ok TEXT" or "not ok TEXT" a seed, and "# ..." lines before that say why.
+"""Runs attacks by seed and judges each; prints "ok TEXT" or "not ok TEXT" for a seed, after lines "# ..." with causes.
 
 A seed decides the groups, the limits, the disk, the file system and what unprivileged tasks do to get more than
 their limits (attack_plan.py; attack_routes.py, attack_pipes.py, attack_more.py). The judge (attack_verdict.py,
@@ -19,10 +19,10 @@ from attack_world import WorldError
 
 
 def one(plan, hierarchy, trace, folder, keep):
-    """Runs a plan; True if nothing is wrong."""
+    """Runs a plan; returns True if nothing is wrong."""
     attack = Attack(plan, hierarchy, trace, folder)
     begin = time.monotonic()
-    print(f'# begins: {plan}', flush=True)      # if the machine hangs, one knows where
+    print(f'# begins: {plan}', flush=True)      # tells which plan runs if the machine hangs
     try:
         attack.run()
         attack_verdict.judge(attack)
@@ -40,12 +40,12 @@ def one(plan, hierarchy, trace, folder, keep):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--folder', default='/tmp', help='where to mount things and to leave results')
     parser.add_argument('--keep', metavar='DIR', help='where traces of failures go')
     parser.add_argument('--only', choices=('v1', 'v2'), help='leave the seeds of the other version of cgroups out')
-    parser.add_argument('--without', default='', metavar='ROUTE,...', help='skip the seeds with one of these')
+    parser.add_argument('--without', default='', metavar='ROUTE,...', help='skip seeds with one of these routes')
     parser.add_argument('--list', action='store_true', help='only print the plans')
     parser.add_argument('seeds', help='N or N-M, or several of these with commas between them')
     args = parser.parse_args()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The judge of an attack: did anybody get more than the contract lets it have?
+"""Judges an attack: finds groups that got more than their limits allow.
 
 The trace has ioband_admit and ioband_release (what a limited group was charged for, and when) and block_bio_queue
-(what reached the disk, whoever submitted it). Times are ns of CLOCK_MONOTONIC, units are bytes or I/Os, rates are
+(what reached the disk, from any task). Times are ns of CLOCK_MONOTONIC, units are bytes or I/Os, rates are
 units per second.
 
 For each limit and each window [i, j] of the events that it binds, t seconds long,
@@ -24,20 +24,20 @@ QUEUE = re.compile(r" (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ 
 LATE = re.compile(r" late=(\d+)")
 DEBT = re.compile(r" debt=([1-9]\d*)")
 SECTOR = 512
-CALL_NS = 1_000_000     # what one system call submits, it submits within this
+CALL_NS = 1_000_000     # a system call submits all its I/O within this time
 
 
 @dataclasses.dataclass
 class Event:
-    """What a group was charged: op R, W or D; due_ns is when it was to leave; meta: the bio had REQ_META."""
+    """A charge of a group: op R, W or D; due_ns is when the I/O was to be dispatched; meta: the bio had REQ_META."""
     due_ns: int
     group: int          # cgroup id
     op: str
     size: int           # bytes; 0 for a piece of an I/O that has been counted
-    admitted: bool      # it never waited
-    debt: bool = False  # it passed although it should have waited
+    admitted: bool      # the I/O was not held
+    debt: bool = False  # the I/O passed as a debt
     meta: bool = False
-    at_ns: int = 0      # when it left; which limits were in force is a matter of that, due_ns where it is not given
+    at_ns: int = 0      # when the I/O was dispatched, which decides which limits were in force; due_ns if not given
 
     def __post_init__(self):
         self.at_ns = self.at_ns or self.due_ns
@@ -51,25 +51,25 @@ class Limit:
     groups: set         # ids of the cgroups that it binds
     history: list
     window_s: float     # W in seconds of R
-    data_only: bool = False     # metadata passes and is judged by another Limit, with a W
+    data_only: bool = False     # metadata is not held and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
-    mixed: bool = False         # some of it is direct I/O, some is writeback
+    mixed: bool = False         # some I/O is direct, some is writeback
     dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
     def sees(self, event):
-        """Whether it binds the event."""
+        """Returns whether the limit binds the event."""
         if event.group not in self.groups or (self.data_only and event.meta):
             return False
         return event.op in ('R' if self.key[0] == 'r' else 'WD') and bool(event.size or self.key.endswith('iops'))
 
     def units(self, event):
-        """Units of one event."""
+        """Returns the units of one event."""
         return event.size if self.key.endswith('bps') else 1
 
 
 @dataclasses.dataclass
 class Queued:
-    """A bio that reached the disk: op R, W or D, size in bytes, rwbs as blktrace says it, the task that submitted it."""
+    """A bio that reached the disk: op R, W or D, size in bytes, rwbs as in blktrace, the task that submitted it."""
     ns: int
     op: str
     size: int
@@ -78,7 +78,7 @@ class Queued:
 
 
 def parse(lines, dev):
-    """([Event], [Queued]) of the disk dev, 'M:m', each in order of time."""
+    """Returns ([Event], [Queued]) of the disk dev, 'M:m', each in order of time."""
     events, queued, meta = [], [], collections.defaultdict(collections.deque)
     for line in lines:
         m = IOBAND.search(line)
@@ -102,9 +102,9 @@ def parse(lines, dev):
 
 
 def largest_call(limit, events):
-    """The most units of metadata that were admitted within CALL_NS: those of one system call.
+    """Returns the most units of metadata that were admitted within CALL_NS: those of one system call.
 
-    They are never held, and the task waits for all of them on its way out of the call, not in the middle of it.
+    Metadata is never held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
     """
     most = units = first = 0
     for last, event in enumerate(events):
@@ -117,15 +117,16 @@ def largest_call(limit, events):
 
 
 def left_over(limit, begin):
-    """Units that were dirty when a limit began: they were paid at another rate, or there was none."""
+    """Returns the units that were dirty when a limit began: they were paid at another rate, or not at all."""
     sizes = [size for ns, size in limit.dirty if 0 <= begin - ns < NSEC // 10]
     return max(sizes, default=0) // (1 if limit.key.endswith('bps') else 4096)
 
 
 def first_units(limit, events):
-    """[the units of the first I/O in a window that begins with each event].
+    """Returns [the units of the first I/O in a window that begins with each event].
 
-    Where W is for pages, the first direct I/O counts, which is one of those up to the first that was held: pages are not.
+    Where W is for pages, the first direct I/O counts. It is one of the events up to the first that was held, as writes
+    of pages are not held.
     """
     firsts, largest = [], 0
     for event in reversed(events):
@@ -136,9 +137,10 @@ def first_units(limit, events):
 
 
 def worst_window(limit, rate, events, before=0):
-    """(Units by which the worst window is over its bound, its start and end in ns), None without events.
+    """Returns (units by which the worst window is over its bound, its start and end in ns), None without events.
 
-    before: units that may pass beside. It is the running minimum of window_check.upper(), in units * NSEC, which is exact.
+    before: units that may pass besides. The result is the running minimum of window_check.upper(), in units * NSEC,
+    which is exact.
     """
     burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
     window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
@@ -161,7 +163,7 @@ def worst_window(limit, rate, events, before=0):
 
 
 def stretches(history, rate):
-    """The times (from ns, to ns or None) during which the limit is at most rate."""
+    """Returns the times [(from ns, to ns or None)] during which the limit is at most rate."""
     found, begin = [], None
     for ns, value in history:
         inside = value is not None and value <= rate
@@ -174,7 +176,7 @@ def stretches(history, rate):
 
 
 def judge(limits, events):
-    """A line for each limit that was exceeded, by its worst window; empty if all is well."""
+    """Returns a line for each limit that was exceeded, for its worst window; [] if none was."""
     faults = []
     for limit in limits:
         seen = [event for event in events if limit.sees(event)]
@@ -191,7 +193,7 @@ def judge(limits, events):
 
 
 def describe(limit, rate, over, start, end, part):
-    """What a person wants to know about a window that is over its bound."""
+    """Returns a line that describes a window that is over its bound."""
     inside = [event for event in part if start <= event.due_ns <= end]
     owed = sum(limit.units(event) for event in inside if event.debt)
     units = sum(limit.units(event) for event in inside)
@@ -201,19 +203,19 @@ def describe(limit, rate, over, start, end, part):
 
 
 def stray_bytes(events, queued, limited):
-    """Bytes written to the disk that no group in limited (a set of ids) was charged for, metadata aside."""
+    """Returns the bytes written that no group in limited (a set of ids) was charged for, without metadata."""
     charged = sum(event.size for event in events if event.op == 'W' and event.group in limited and not event.meta)
     return sum(bio.size for bio in queued if bio.op == 'W' and 'M' not in bio.rwbs) - charged
 
 
 def percentile(values, share):
-    """The smallest value that is not below this share of all."""
+    """Returns the smallest value that is not below this share of all values."""
     ranked = sorted(values)
     return ranked[max(0, -(-int(len(ranked) * share * 1000) // 1000) - 1)] if ranked else 0
 
 
 def slow(name, alone_ns, during_ns):
-    """A line if the p99 of a bystander's latencies is over twice the p99 alone and 1 ms; its figures, None or a fault."""
+    """Returns a line if the p99 of a bystander's latencies is over twice its p99 alone and 1 ms, else None."""
     if not alone_ns or not during_ns:
         return f'{name}: no samples ({len(alone_ns)} alone, {len(during_ns)} during)'
     alone, during = percentile(alone_ns, 0.99), percentile(during_ns, 0.99)

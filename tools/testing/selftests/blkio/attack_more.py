@@ -10,12 +10,12 @@ from attack_routes import buffered, in_threads, pair, only_help
 from attack_task import PAGE, call, is_expected, reading
 
 ADVISE_SIZE = 2 * MIB       # bytes of the file on the other disk
-OTHER = 'other'             # what tells the route where that disk is, in the environment
+OTHER = 'other'             # the variable of the environment with the path of that disk
 FAR = 'wbps=17179869184'    # a limit that a delegatee sets for itself
 
 
 def read_direct(asker):
-    """Direct reads from several threads."""
+    """Reads by direct I/O from several threads."""
     fd = asker.open(os.O_DIRECT, mode=os.O_RDONLY)
 
     def work(_):
@@ -27,12 +27,12 @@ def read_direct(asker):
 
 
 def forget(asker, fd):
-    """Clean pages of the file leave the cache, so that a read goes to the disk."""
+    """Drops clean pages of the file from the page cache, so that a read goes to the disk."""
     os.posix_fadvise(fd, asker.base(), FILE_BYTES, os.POSIX_FADV_DONTNEED)
 
 
 def read_cached(ahead):
-    """Buffered reads; ahead(asker, fd, offset, size) asks for more than is read."""
+    """Returns a route of buffered reads; ahead(asker, fd, offset, size) asks for more than is read."""
     def route(asker):
         fd = asker.open(mode=os.O_RDONLY)
         forget(asker, fd)
@@ -47,7 +47,7 @@ def read_cached(ahead):
 
 
 def advise(asker, fd, at, _):
-    """readahead(), POSIX_FADV_WILLNEED and MADV_WILLNEED in turn, for a MiB beyond."""
+    """Calls readahead(), POSIX_FADV_WILLNEED and MADV_WILLNEED in turn, for the MiB beyond the read."""
     begin = asker.base() + min(at, FILE_BYTES - MIB)
     how = asker.rounds % 3
     if how == 0:
@@ -60,7 +60,7 @@ def advise(asker, fd, at, _):
 
 
 def read_nowait(asker):
-    """RWF_NOWAIT reads, direct and of the page cache; what would wait is read again without the flag."""
+    """Reads with RWF_NOWAIT, direct and from the page cache; a read that would wait is repeated without the flag."""
     fd = asker.open(os.O_DIRECT if asker.rng.random() < 0.5 else 0, mode=os.O_RDONLY)
     with mmap.mmap(-1, asker.task.chunk) as buffer:
         while asker.more():
@@ -77,7 +77,7 @@ def read_nowait(asker):
 
 
 def move(flags, thread=False):
-    """The task, or each of its threads, changes its group before each write."""
+    """Returns a route in which the task, or each of its threads, changes its group before each write."""
     def route(asker):
         fd = asker.open(flags)
         groups = [asker.task.group, asker.task.other]
@@ -97,7 +97,7 @@ def move(flags, thread=False):
 
 
 def threaded(asker):
-    """Two threaded groups below the task's own, which is all that v2 has for threads."""
+    """Makes two threaded groups below the task's own: on v2 threads can only move between such groups."""
     names = [f'{asker.task.group}/t{number}' for number in range(2)]
     for name in names:
         path = f'{asker.group_path}/{name}'
@@ -109,7 +109,7 @@ def threaded(asker):
 
 
 def nested(asker):
-    """Whoever a group was delegated to makes groups in it, sets limits there, writes from them and removes them."""
+    """Makes groups in a delegated group, sets limits there, writes from these groups and removes them."""
     top = f'{asker.group_path}/{asker.task.group}'
     dev = os.environ['ATTACK_DEV']
     fd = asker.open()
@@ -136,7 +136,7 @@ def nested(asker):
 
 
 def frame(asker):
-    """The attacker writes to a file that the victim has made, and syncs it; how long does an honest write of the victim wait?"""
+    """Writes to a file that the victim has made, and syncs it; measures how long a write of the victim waits."""
     fd = asker.open()
     if asker.task.role == 'attack':
         asker.spoil()
@@ -160,7 +160,7 @@ def frame(asker):
 
 
 def other_disk(asker):
-    """A group that owes for writes reads from another disk, which nothing limits."""
+    """Reads from another disk, which has no limits, while the group has a debt for writes."""
     fd = asker.open()
     other = os.open(os.environ['ATTACK_OTHER'], os.O_RDONLY)
 

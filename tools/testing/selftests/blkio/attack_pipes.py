@@ -13,7 +13,7 @@ F_SETPIPE_SZ = 1031
 
 
 def sources(asker, flags, make):
-    """A pipe is filled by make(write end, offset, size) and spliced to the file."""
+    """Fills a pipe by make(write end, offset, size) and splices it to the file, in a loop."""
     fd = asker.open(flags)
     reader, writer = os.pipe()
     fcntl.fcntl(writer, F_SETPIPE_SZ, MIB)
@@ -30,14 +30,14 @@ def sources(asker, flags, make):
 
 
 def source_file(asker):
-    """A file with the pattern that is clean in the page cache (in memory, so that it costs no I/O)."""
+    """Returns a file with the pattern that is clean in the page cache (in memory, so that it costs no I/O)."""
     fd = os.memfd_create('source')
     os.write(fd, asker.view)
     return fd
 
 
 def splice(flags):
-    """Pages of a file through a pipe to another one."""
+    """Returns a route that splices pages of a file through a pipe to another file."""
     def route(asker):
         source = source_file(asker)
         sources(asker, flags, lambda writer, at, size: os.splice(source, writer, size, offset_src=at % MIB))
@@ -45,7 +45,7 @@ def splice(flags):
 
 
 def vmsplice(flags):
-    """Pages of the task itself."""
+    """Returns a route that splices pages of the task's own memory to a file."""
     def route(asker):
         def make(writer, at, size):
             vector = struct.pack('PP', call_address(asker, at % MIB), size)
@@ -55,12 +55,12 @@ def vmsplice(flags):
 
 
 def call_address(asker, at):
-    """The address of the pattern's byte at."""
+    """Returns the address of byte `at` of the pattern."""
     return ctypes.addressof(ctypes.c_char.from_buffer(asker.memory, at))
 
 
 def tee(asker):
-    """The same pipe pages to two places."""
+    """Writes the same pages of a pipe to two places."""
     source = source_file(asker)
     reader, writer = os.pipe()
 
@@ -73,7 +73,7 @@ def tee(asker):
 
 
 def splice_awaited(asker):
-    """Pages that are under writeback for their owner are spliced to a file for direct I/O."""
+    """Splices pages that are under writeback for their dirtier to a file for direct I/O."""
     helper = asker.task.role == 'help'
     own = asker.open()
     if helper:
@@ -95,7 +95,7 @@ def splice_awaited(asker):
 
 
 def sendfile(flags):
-    """sendfile() from memory to a file."""
+    """Returns a route of sendfile() from memory to a file."""
     def route(asker):
         source, fd = source_file(asker), asker.open(flags)
         while asker.more():
@@ -110,7 +110,7 @@ def sendfile(flags):
 
 
 def copy_file_range(asker):
-    """Inside one file system: copied, or shared by reference."""
+    """Calls copy_file_range() inside one file system, which copies pages or shares extents."""
     source = os.open(asker.path() + '-source', os.O_RDWR | os.O_CREAT, 0o666)
     os.pwrite(source, asker.view[:MIB], 0)
     fd = asker.open()

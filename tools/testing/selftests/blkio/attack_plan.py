@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a seed means: the groups, limits, disk, file system and routes of one attack.
+"""Makes the plan of one attack from a seed: groups, limits, disk, file system and routes.
 
 make_plan(seed) is a pure function; the same seed gives the same plan on every machine. Rates are bytes or I/Os per
 second, times are seconds from the start of the attack unless a name says otherwise.
@@ -19,7 +19,7 @@ FILE_BYTES = 8 * MIB                    # length of each file, or of each part o
 
 @dataclasses.dataclass(frozen=True)
 class Route:
-    """One way to get at the disk. pair: a second task helps; see attack_routes.py for what each does."""
+    """A way to reach the disk. pair: the group of a second task that helps; attack_routes.py says what each does."""
     name: str
     ops: str = 'w'                      # r, w or rw: which limits it attacks
     buffered: bool = True
@@ -29,7 +29,7 @@ class Route:
 
 
 FILES = FILE_SYSTEMS[1:]
-# without an owner of inodes on v2, as in mainline: what is buffered there is the root group's
+# file systems whose inodes have no group on v2, as in mainline: buffered writes there are the root group's
 UNOWNED_ON_V2 = ('vfat',)
 ROUTES = tuple(Route(*row[:1], **row[1]) for row in (
     ('sync', {}), ('sync_rounds', {'fs': ('ext4', 'xfs', 'f2fs')}), ('syncfs', {}), ('fsync', {}), ('fdatasync', {}), ('sync_file_range', {}), ('msync', {}),
@@ -50,14 +50,14 @@ ROUTES = tuple(Route(*row[:1], **row[1]) for row in (
     ('flip_buffered', {}), ('flip_direct', {'buffered': False}), ('removal', {}), ('nested', {'versions': ('v2',)}),
     ('frame', {'pair': 'victim'}), ('other_disk', {'pair': 'outsider'}),
 ))
-# what has been a way out before comes more often
+# routes that have exceeded limits before come more often
 AGAIN = ('sync_rounds', 'fsync_by_sibling', 'splice_awaited', 'other_disk', 'sync_rounds', 'frame', 'nested', 'fsync_by_outsider')
 TURNS = [route.name for route in ROUTES] + list(AGAIN)
 
 
 @dataclasses.dataclass
 class Task:
-    """role: attack, or help for the second task of a pair. helper and attacker share file number."""
+    """A task. role: attack, or help for the second task of a pair, which uses the same file number as the attacker."""
     route: str
     role: str
     group: str
@@ -68,13 +68,13 @@ class Task:
     other: str = ''     # the group it moves to, or whose pages it takes
 
     def route_ops(self):
-        """r, w or rw: the directions of its route."""
+        """Returns the directions of its route: r, w or rw."""
         return next((route.ops for route in ROUTES if route.name == self.route), 'r')
 
 
 @dataclasses.dataclass
 class Plan:
-    """All of one seed. limits: {group: {key of io.max: rate}}, parents before children in groups."""
+    """The plan of one seed. limits: {group: {key of io.max: rate}}; groups: parents before children."""
     seed: int
     version: str
     fs: str
@@ -89,14 +89,14 @@ class Plan:
     syncing_bystander: bool = False
 
     def __str__(self):
-        """The line that a test point says: tree and routes."""
+        """Returns the text of the test point: tree and routes."""
         tree = ' '.join(name + limit_text(self.limits.get(name)) for name in self.groups)
         stack = '' if self.stack == 'disk' else f' on {self.stack}'
         return f'seed {self.seed}: {self.version} {self.fs}{stack}, {tree}: ' + \
             ', '.join(f'{task.route}@{task.group}' for task in self.tasks if task.role == 'attack')
 
     def limited(self, group, op):
-        """The groups whose limits bind what the group does in direction op, 'r' or 'w'."""
+        """Returns the groups whose limits bind I/O of the group in direction op, 'r' or 'w'."""
         chain = [group]
         while self.version == 'v2' and '/' in chain[-1]:
             chain.append(chain[-1].rpartition('/')[0])
@@ -104,18 +104,18 @@ class Plan:
 
 
 def limit_text(limits):
-    """(wbps=64K) or nothing."""
+    """Returns limits as text, such as "(wbps=64K)", or ''."""
     return f"({' '.join(f'{key}={rate}' for key, rate in limits.items())})" if limits else ''
 
 
 def rate_of(rng, key):
-    """A rate for a key, even over the logarithm of its range."""
+    """Returns a rate for a key, evenly distributed over the logarithm of its range."""
     low, high = RATE_BYTES if key.endswith('bps') else RATE_IOS
     return int(round(math.exp(rng.uniform(math.log(low), math.log(high)))))
 
 
 def limits_of(rng, ops):
-    """One or two limits in each direction that is attacked."""
+    """Returns one or two limits for each direction that is attacked."""
     keys = []
     for op in ops:
         keys += rng.choice(([op + 'bps'],) * 3 + ([op + 'iops'], [op + 'bps', op + 'iops']))
@@ -136,7 +136,7 @@ FLAT = ((['a'], ['a'], ['a']), (['a', 'b'], ['a', 'b'], ['a', 'b']), (['a', 'a/b
 
 
 def tree_of(rng, version, route):
-    """A tree on which the route makes sense."""
+    """Returns a tree of groups that suits the route."""
     trees = [tree for tree in (TREES if version == 'v2' else FLAT)
              if route.pair in ('', 'outsider') or len(tree[2]) > 1]
     if version == 'v2' and route.pair in ('sibling', 'move'):
@@ -149,7 +149,7 @@ def tree_of(rng, version, route):
 
 
 def new_task(rng, route, role, group, number, rates, seconds):
-    """A task that asks for about three times what the limits let through, TASK_BYTES at most."""
+    """Returns a task that asks for about three times as much as its limits allow, TASK_BYTES at most."""
     chunk = rng.choice((4, 16, 64, 256, 1024)) * KIB
     if route.name == 'dio_small':
         chunk = 4 * KIB
@@ -162,7 +162,7 @@ def new_task(rng, route, role, group, number, rates, seconds):
 
 
 def make_plan(seed):
-    """The plan of a seed. Routes take turns, so that a range of seeds as long as TURNS has each of them."""
+    """Returns the plan of a seed. Routes take turns, so that a range of seeds as long as TURNS has each of them."""
     rng = random.Random(f'ioband attack {seed}')
     route = next(route for route in ROUTES if route.name == TURNS[seed % len(TURNS)])
     version = rng.choice([version for version in ('v1', 'v2', 'v2') if version in route.versions])
@@ -190,7 +190,7 @@ def make_plan(seed):
 
 
 def add_tasks(rng, plan, route, attackers):
-    """The tasks of the main route."""
+    """Adds the tasks of the main route to the plan."""
     rng.shuffle(attackers)
     first, second = attackers[0], attackers[-1]
     rates = plan.limits.get(first) or plan.limits[plan.groups[0]]
@@ -214,7 +214,7 @@ def add_tasks(rng, plan, route, attackers):
 
 
 def flips(rng, plan):
-    """Root changes limits during the run, mostly to other rates, now and then to none and back."""
+    """Adds changes of limits during the run, mostly to other rates, at times to no limit and back."""
     for _ in range(rng.randint(2, 12)):
         group = rng.choice(list(plan.limits))
         change = {key: None if rng.random() < 0.1 else rate_of(rng, key) for key in plan.limits[group]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The routes of attacks that write: each is a function of an Asker and named as in attack_plan.ROUTES.
 
-A route asks until asker.more() says no. Whatever it does must be what an unprivileged task may do.
+A route asks for I/O until asker.more() returns False. It only does what an unprivileged task may do.
 """
 import fcntl
 import mmap
@@ -38,7 +38,7 @@ def in_threads(asker, count, work):
 
 
 def buffered(then, flags=0, rwf=0):
-    """A route that writes to the page cache and then calls then(asker, fd, offset, size)."""
+    """Returns a route that writes to the page cache and then calls then(asker, fd, offset, size)."""
     def route(asker):
         fd = asker.open(flags)
         while asker.more():
@@ -50,7 +50,7 @@ def buffered(then, flags=0, rwf=0):
 
 
 def only_help(action):
-    """The second task of a pair does nothing but action(asker, fd)."""
+    """Returns a route for the second task of a pair that only calls action(asker, fd)."""
     def route(asker):
         time.sleep(0.05)
         fd = asker.open()
@@ -62,12 +62,12 @@ def only_help(action):
 
 
 def pair(attack, helper):
-    """The route of a pair: each task does its part."""
+    """Returns the route of a pair, in which each task runs its own function."""
     return lambda asker: (attack if asker.task.role == 'attack' else helper)(asker)
 
 
 def direct(sizes, depth, ops='w'):
-    """Direct I/O of random sizes (bytes) from up to depth threads."""
+    """Returns a route of direct I/O of random sizes (bytes) from up to depth threads."""
     def route(asker):
         fd = asker.open(os.O_DIRECT)
 
@@ -105,7 +105,7 @@ def mapped(asker, then=None):
 
 
 def nowait_write(asker):
-    """RWF_NOWAIT: what would wait is asked for again without the flag, then synced."""
+    """Writes with RWF_NOWAIT; a write that would wait is repeated without the flag, then synced."""
     fd = asker.open()
     while asker.more():
         try:
@@ -120,7 +120,7 @@ def nowait_write(asker):
 
 
 def uring(mode):
-    """attack_uring does it, as Python has no io_uring."""
+    """Returns a route that runs attack_uring, as Python has no io_uring."""
     def route(asker):
         asker.spoil()
         left = max(asker.end - time.monotonic(), 0.1)
@@ -130,7 +130,7 @@ def uring(mode):
 
 
 def truncate(asker):
-    """What is dirty is written, or taken back before."""
+    """Truncates dirty pages, before or after they are written."""
     fd = asker.open()
     asker.spoil()
     while asker.more():
@@ -145,7 +145,7 @@ def truncate(asker):
 
 
 def punch(asker):
-    """Holes into what is dirty or written, allocated again."""
+    """Punches holes into dirty and written parts of the file, and allocates these again."""
     fd = asker.open()
     asker.spoil()
     while asker.more():
@@ -161,7 +161,7 @@ def punch(asker):
 
 
 def discard(asker):
-    """BLKDISCARD of parts of the disk."""
+    """Discards parts of the disk with BLKDISCARD."""
     fd = asker.open()
     asker.spoil()
     while asker.more():
@@ -169,14 +169,14 @@ def discard(asker):
         try:
             fcntl.ioctl(fd, BLKDISCARD, struct.pack('QQ', asker.base() + at, size))
         except OSError as problem:
-            if not is_expected(problem):    # a loop device has none
+            if not is_expected(problem):    # a loop device may not support discards
                 raise
             return
         asker.asked += size
 
 
 def metadata(asker):
-    """Many small files, made, synced, renamed and removed."""
+    """Makes, syncs, renames and removes many small files."""
     asker.spoil()
     while asker.more():
         name = f'{asker.where}/m{asker.task.file}-{asker.rounds % 32}'
@@ -193,23 +193,23 @@ def metadata(asker):
 
 
 def range_sync(asker, fd, at, size):
-    """sync_file_range() that waits now and then."""
+    """Calls sync_file_range(), which waits at times."""
     call('sync_file_range', fd, at, size, RANGE_WAIT if asker.rounds % 4 == 0 else RANGE_WRITE)
 
 
 def syncfs(_, fd, *__):
-    """syncfs() of the file system."""
+    """Calls syncfs()."""
     call('syncfs', fd)
 
 
 def sync_some(asker, *_):
-    """sync() once there are a few MiB, so that the flusher finds its work before the pages are written for another reason."""
+    """Calls sync() after a few MiB, so that the flusher has work before the pages are written for another reason."""
     if asker.rounds % 4 == 0:
         os.sync()
 
 
 def fsync_some(asker, fd, *_):
-    """fsync() now and then."""
+    """Calls fsync() at times."""
     if asker.rounds % 4 == 0:
         os.fsync(fd)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One attack from its beginning to its end: the world is made, tasks run, root changes limits, everybody ends.
+"""Runs one attack: makes its world, starts tasks, changes limits as root, and ends all tasks.
 
-What was seen is left in the Attack for attack_verdict.py. Times are CLOCK_MONOTONIC.
+The Attack keeps what attack_verdict.py needs. Times are of CLOCK_MONOTONIC.
 """
 import contextlib
 import json
@@ -20,7 +20,7 @@ from attack_world import WorldError, read, wait_for, write
 
 MIB = 1 << 20
 NSEC = 10**9
-GRACE_S = 30            # after the limits have been lifted all tasks end within that time
+GRACE_S = 30            # seconds within which all tasks must end after the limits have been lifted
 BY_READS, BY_SYNCS = 14, 15     # numbers of the bystander's files
 ROUTES = {**attack_routes.WRITES, **attack_pipes.PIPES, **attack_more.MORE,
           'bystander_reads': attack_task.bystander_reads, 'bystander_syncs': attack_task.bystander_syncs}
@@ -42,7 +42,7 @@ class Attack:
         self.written = 0        # bytes, as the disk counts them
 
     def run(self):
-        """All of it; faults and notes are filled."""
+        """Runs the attack, and adds faults and notes."""
         with contextlib.ExitStack() as undo:
             self.disk = attack_world.Disk(undo, f'at{self.plan.seed}', self.plan.stack)
             self.other = attack_world.Disk(undo, f'ao{self.plan.seed}')
@@ -61,7 +61,7 @@ class Attack:
             self.check_data()
 
     def prepare(self):
-        """Files that are read, and rights."""
+        """Makes the files that are read, and sets their permissions."""
         write('/proc/sys/vm/dirty_writeback_centisecs', self.plan.writeback_cs)
         write('/proc/sys/vm/dirty_expire_centisecs', self.plan.writeback_cs)
         os.environ.update(ATTACK_DEV=self.disk.dev, ATTACK_OTHER=self.other.node)
@@ -73,7 +73,7 @@ class Attack:
         for file in numbers:
             base = attack_plan.FILE_BYTES * (1 + file) if self.plan.fs == 'raw' else 0
             path = self.where if self.plan.fs == 'raw' else f'{self.where}/f{file}'
-            # direct, or on v2 root would be the owner of the raw disk's inode
+            # by direct I/O: else, on v2, the inode of the raw disk would belong to root's group
             fd = os.open(path, os.O_RDWR | os.O_DIRECT | (0 if self.plan.fs == 'raw' else os.O_CREAT), 0o666)
             with mmap.mmap(-1, MIB) as buffer:
                 buffer[:] = attack_task.PATTERN
@@ -88,13 +88,13 @@ class Attack:
         write('/proc/sys/vm/drop_caches', 1)
 
     def measure_alone(self, path, base):
-        """The bystander's reads before anybody else is there."""
+        """Measures the bystander's reads before other tasks run."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
         attack_task.reading(None, fd, base, self.alone_ns, 0, 20)
         os.close(fd)
 
     def make_groups(self):
-        """The tree with its limits."""
+        """Makes the tree of groups, with limits."""
         self.hierarchy.enter(f'seed-{self.plan.seed}')
         for name in self.plan.groups:
             self.ids[name] = [self.hierarchy.make(name)]
@@ -109,7 +109,7 @@ class Attack:
                         self.hierarchy.delegate(name, attack_task.NOBODY)
 
     def start(self, task, seconds):
-        """A task in its group."""
+        """Starts a task in its group."""
         result = f'{self.folder}/result-{len(self.tasks) + len(self.done)}'
         # not through a loop device, whose tags are not those of the disk
         where = self.disk.node if task.route == 'bystander_reads' and self.plan.stack == 'loop' else self.where
@@ -117,7 +117,7 @@ class Attack:
         self.tasks[pid] = (task, result)
 
     def attack(self):
-        """Runs the tasks and root's changes; the trace is judged at its end."""
+        """Runs the tasks and root's changes while the trace is recorded."""
         plan, begin = self.plan, time.monotonic()
         written = self.disk.written()
         self.trace.start(self.disk.dev, self.disk.top_dev)
@@ -137,7 +137,7 @@ class Attack:
         self.lines = self.trace.stop()
 
     def flip(self, group, change):
-        """Root changes limits; the old and the new one are both in force meanwhile."""
+        """Changes limits as root; during the change both the old and the new one count as in force."""
         before = time.monotonic_ns()
         self.dirty.append((before, attack_world.dirty_bytes(self.hierarchy.path)))
         self.hierarchy.limit(group, self.disk.dev, change)
@@ -148,12 +148,12 @@ class Attack:
             self.history[group, key] += [(before, largest), (after, rate)]
 
     def replace(self, group, begin):
-        """Kills what is in a group, removes it and makes it again with the same limits."""
+        """Kills the tasks of a group, removes the group and makes it again with the same limits."""
         for pid, (task, _) in list(self.tasks.items()):
             if task.group == group:
                 os.kill(pid, signal.SIGKILL)
         limits = self.plan.limits.get(group, {})
-        # I/O that has been submitted is waited for: as much as dio_huge has outstanding
+        # killed tasks wait for I/O that they have submitted: at most as much as dio_huge has outstanding
         wait_s = 10 + 16 * MIB / min([rate for key, rate in limits.items() if key == 'wbps'], default=MIB)
         with contextlib.suppress(WorldError):
             wait_for(lambda: not self.hierarchy.members(group), wait_s, 'killed tasks')
@@ -177,7 +177,7 @@ class Attack:
                 self.start(task, left)
 
     def reap(self, killed_group=None):
-        """Collects tasks that have ended; those of a group that was killed may have been."""
+        """Collects tasks that have ended; tasks of killed_group may have been killed."""
         for pid in list(self.tasks):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -193,7 +193,7 @@ class Attack:
         return not self.tasks
 
     def end_tasks(self):
-        """Lifts all limits; then everybody has to end."""
+        """Lifts all limits; then all tasks must end."""
         begin = time.monotonic()
         for name, limits in self.plan.limits.items():
             with contextlib.suppress(OSError):
@@ -211,7 +211,7 @@ class Attack:
             self.notes.append(f'the last task ended {took:.1f} s after the limits were lifted')
 
     def end_groups(self):
-        """Groups go, the last first."""
+        """Removes all groups, the last one first."""
         for name in reversed(self.plan.groups):
             self.hierarchy.remove(name)
         left = self.hierarchy.leave()
@@ -219,7 +219,7 @@ class Attack:
             self.notes.append(f'{left} removed groups are still referred to')
 
     def check_data(self):
-        """What tasks wrote and did not take back is on the disk; the files are found by number."""
+        """Checks that the disk has the pages that tasks wrote and did not remove; files are found by number."""
         os.sync()
         write('/proc/sys/vm/drop_caches', 1)
         for task, result in self.done:

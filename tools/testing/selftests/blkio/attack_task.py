@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A task of an attack: a process in its group, without privileges, that does what its route says until its time is up.
+"""A task of an attack: a process in its group, without privileges, that runs its route until its time is up.
 
-It leaves one JSON file: asked (bytes), pages (what it wrote and did not take back), groups (cgroup ids that it made),
+The task leaves a JSON file: asked (bytes), pages (that it wrote and did not remove), groups (cgroup ids that it made),
 alone_ns and during_ns (latencies), error. Offsets and sizes are bytes.
 """
 import ctypes
@@ -19,14 +19,14 @@ from attack_plan import FILE_BYTES, KIB, MIB
 
 PAGE = 4096
 NOBODY = 65534
-ROUNDS = 3000           # of a task, so that one that nothing stops ends
+ROUNDS = 3000           # rounds of a task at most, so that a task ends even if it is never throttled
 PATTERN = b''.join(struct.pack('<II', page, 0xb10cda7a) * (PAGE // 8) for page in range(256))
 BUFFER = 4 * MIB        # the largest I/O
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name, *args):
-    """A function of libc that Python lacks; its result, or an OSError."""
+    """Calls a function of libc that Python lacks; returns its result, or raises OSError."""
     result = getattr(libc, name)(*(ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in args))
     if result < 0:
         code = ctypes.get_errno()
@@ -35,7 +35,7 @@ def call(name, *args):
 
 
 class Asker:
-    """What routes work with. where: a directory, or the node of a raw disk, whose parts are then the files."""
+    """The state of a task that routes use. where: a directory, or the node of a raw disk, whose parts are the files."""
 
     def __init__(self, task, where, group_path, seconds, seed):
         self.task, self.where, self.group_path = task, where, group_path
@@ -43,7 +43,7 @@ class Asker:
         self.end = time.monotonic() + seconds
         self.rng = random.Random(f'{seed} {task.route} {task.role} {task.file}')
         self.asked = self.rounds = 0
-        self.pages = set()      # None once the route has spoiled what it wrote
+        self.pages = set()      # None after the route has overwritten its pages with other data
         self.groups, self.alone_ns, self.during_ns = [], [], []
         self.memory = mmap.mmap(-1, BUFFER)
         for at in range(0, BUFFER, len(PATTERN)):
@@ -51,45 +51,45 @@ class Asker:
         self.view = memoryview(self.memory)
 
     def path(self, file=None):
-        """Where a file is."""
+        """Returns the path of a file, its own by default."""
         return self.where if self.raw else f'{self.where}/f{self.task.file if file is None else file}'
 
     def base(self, file=None):
-        """Its first byte."""
+        """Returns the offset of the first byte of a file."""
         return FILE_BYTES * (1 + (self.task.file if file is None else file)) if self.raw else 0
 
     def open(self, flags=0, file=None, mode=os.O_RDWR):
-        """A descriptor of a file, which is made if it is not there."""
+        """Returns a descriptor of a file, which is made if it does not exist."""
         return os.open(self.path(file), mode | flags | (0 if self.raw else os.O_CREAT), 0o666)
 
     def more(self):
-        """Whether to go on."""
+        """Returns whether to go on."""
         self.rounds += 1
         return time.monotonic() < self.end and self.asked < self.task.total and self.rounds < ROUNDS
 
     def pause(self):
-        """Between rounds; without it a loop of the page cache would take no time."""
+        """Sleeps between rounds; without it a loop in the page cache would take no time."""
         time.sleep(self.task.pause_s)
 
     def next(self, size=None):
-        """(Offset of the next I/O, its size): one after the other, and around."""
+        """Returns (offset of the next I/O, its size): the offsets advance, and begin again at the end of the file."""
         size = size or self.task.chunk
         at = self.asked % FILE_BYTES // PAGE * PAGE
         return at, min(size, FILE_BYTES - at)
 
     def data(self, at, size):
-        """What belongs at this offset of a file: the pattern repeats every MiB."""
+        """Returns the data for this offset of a file: the pattern repeats every MiB."""
         start = at % len(PATTERN)
         return self.view[start:start + size]
 
     def wrote(self, at, size):
-        """Counts a write; its pages are to be found on the disk later."""
+        """Counts a write; its pages must be on the disk in the end."""
         self.asked += size
         if self.pages is not None:
             self.pages.update(range(at // PAGE, (at + size) // PAGE))
 
     def put(self, fd, size=None, flags=0, file=None):
-        """One write at the next place; its (offset, size)."""
+        """Writes at the next place; returns (offset, size)."""
         at, size = self.next(size)
         size = min(size, BUFFER - at % len(PATTERN))
         done = os.pwritev(fd, [self.data(at, size)], self.base(file) + at, flags)
@@ -97,7 +97,7 @@ class Asker:
         return at, done
 
     def spoil(self):
-        """What the file holds in the end is not the pattern."""
+        """Notes that the file will not hold the pattern in the end."""
         self.pages = None
 
     def enter(self, group, thread=False):
@@ -112,14 +112,14 @@ class Asker:
 
 
 def drop_privileges():
-    """Root's rights are not what is tested."""
+    """Drops the rights of root."""
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
 
 
 def start(routes, task, where, hierarchy, seconds, seed, result):
-    """Forks the task; its pid. routes: {name: function of an Asker}."""
+    """Forks the task; returns its pid. routes: {name: function of an Asker}."""
     pid = os.fork()
     if pid:
         return pid
@@ -150,7 +150,7 @@ def start(routes, task, where, hierarchy, seconds, seed, result):
 
 
 def verify(where, file, raw, pages):
-    """A line if a page of a file does not hold what was written there."""
+    """Returns a line if a page of a file does not hold what was written there, else None."""
     base = FILE_BYTES * (1 + file) if raw else 0
     with open(where if raw else f'{where}/f{file}', 'rb', buffering=0) as source:
         for page in pages:
@@ -161,7 +161,7 @@ def verify(where, file, raw, pages):
 
 
 def reading(asker, fd, base, samples, pause_s, count):
-    """Small direct reads; their latencies in ns to samples."""
+    """Makes small direct reads; appends their latencies in ns to samples."""
     with mmap.mmap(-1, PAGE) as page:
         for i in range(count):
             begin = time.monotonic_ns()
@@ -173,13 +173,13 @@ def reading(asker, fd, base, samples, pause_s, count):
 
 
 def bystander_reads(asker):
-    """A group without limits reads 4 KiB at a time, direct."""
+    """Reads 4 KiB at a time by direct I/O, from a group without limits."""
     fd = asker.open(os.O_DIRECT, mode=os.O_RDONLY)
     reading(asker, fd, asker.base(), asker.during_ns, 0.01, 10**6)
 
 
 def bystander_syncs(asker):
-    """It writes 4 KiB and waits until they are on the disk."""
+    """Writes 4 KiB and waits until they are on the disk, from a group without limits."""
     flags = os.O_DIRECT | os.O_DSYNC if asker.raw else 0
     fd = asker.open(flags)
     while time.monotonic() < asker.end:
@@ -195,7 +195,7 @@ def bystander_syncs(asker):
 
 
 def is_expected(problem):
-    """Errors that some routes live with."""
+    """Returns whether an OSError is one that routes may get."""
     return problem.errno in (errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EOPNOTSUPP, errno.EINVAL)
 
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes through io_uring as an attack does, because Python has no io_uring.
+ * attack_uring - writes by io_uring for attacks, because Python has no io_uring
  *
  * attack_uring MODE FILE BASE LENGTH CHUNK TOTAL MS
  *   direct  O_DIRECT, fixed buffers and a fixed file, DEPTH writes outstanding
  *   fsync   buffered writes, each with an fsync linked to it
- *   meta    an extended attribute, each with an fsync linked to it; no data
- *   meta-deep  the same by WORKERS, which have always something to do
- *   meta-exec  the same; after 50 ms it begins anew, and its workers end
- *   buffered  buffered writes alone, with an fsync now and then
- * With sqpoll- before MODE a kernel thread submits; not in virtual time, in which that
- * thread, which polls, stops the clock.
- * BASE, LENGTH, CHUNK and TOTAL are bytes, MS how long to go on.
+ *   meta    extended attributes, each with an fsync linked to it; no data
+ *   meta-deep  the same by WORKERS, which always have requests
+ *   meta-exec  the same; after 50 ms the program executes itself again, and its workers end
+ *   buffered  buffered writes alone, with an fsync at times
+ * With sqpoll- before MODE a kernel thread submits; not in virtual time, where this polling
+ * thread would stop the clock.
+ * BASE, LENGTH, CHUNK and TOTAL are bytes, MS is the duration in ms.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static long long now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* A request that workers do: it makes metadata. */
+/* Prepare a request that workers do, which makes metadata. */
 static void set_attribute(struct io_uring_sqe *sqe, int fd, const char *value, size_t len)
 {
 	sqe->opcode = IORING_OP_FSETXATTR;
@@ -74,7 +74,7 @@ static void write_fixed(struct io_uring_sqe *sqe, int fd, const struct iovec *ve
 	sqe->off = at;
 }
 
-/* The same program with the rest of the time, in the same task: its workers end. */
+/* Execute this program again in the same task, for the rest of the time: the workers end. */
 static void begin_anew(char **argv, long long left_ms)
 {
 	char ms[32];

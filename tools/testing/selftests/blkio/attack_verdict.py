@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What an Attack has left is put to the judge (attack_judge.py): limits, strays, latencies. Adds to its faults and notes."""
+"""Judges an Attack by attack_judge.py: limits, strays, latencies. Adds to its faults and notes."""
 import attack_judge
 import attack_plan
 from attack_judge import NSEC, Limit
@@ -10,7 +10,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def judge(attack):
-    """Faults and notes of a whole run."""
+    """Adds the faults and notes of a whole run."""
     events, queued = attack_judge.parse(attack.lines, attack.disk.dev)
     attack.faults += attack_judge.judge(limits_of(attack), events)
     traced = sum(bio.size for bio in queued if bio.op == 'W')
@@ -26,7 +26,7 @@ def judge(attack):
             attack.notes.append(f"bystander's write and fsync: p99 {p99 / 1e6:.3f} ms, max {max(during) / 1e6:.3f} ms, {len(during)} of them")
         elif task.route == 'other_disk' and task.role == 'attack' and alone:
             blame(attack, attack_judge.slow('reads of another disk', alone, during))
-        # below a loop device it is not known who asks: its worker does all for the owner of the inode
+        # below a loop device the task that asks is not known: the worker does all I/O for the group of the inode
         elif task.route == 'frame' and task.role == 'help' and during and attack.plan.stack != 'loop':
             blame(attack, victim(attack, task, max(during)))
     attack.notes.append(f'{len(events)} charges, {len(queued)} I/Os, asked ' +
@@ -34,20 +34,20 @@ def judge(attack):
 
 
 def blame(attack, fault):
-    """A fault that may be None."""
+    """Adds a fault, if it is not None."""
     if fault:
         attack.faults.append(fault)
 
 
 def limits_of(attack):
-    """What the judge is to hold the trace against: each limit with a W, those of direct I/O and of reads also without."""
+    """Returns the limits to compare with the trace: each with a W, those of direct I/O and of reads also without W."""
     plan, found = attack.plan, []
     for (group, key), history in attack.history.items():
         names = [name for name in plan.groups if name == group or
                  (plan.version == 'v2' and name.startswith(group + '/'))]
         ids = {number for name in names for number in attack.ids[name]}
         tasks = [task for task in plan.tasks if task.group in names or task.other in names]
-        # vfat has direct writes that make a file longer go through the page cache, btrfs those beside reads ahead
+        # direct writes go through the page cache on vfat if they make a file longer, on btrfs if there is readahead
         dirty = any(BUFFERED[task.route] or plan.fs in ('vfat', 'btrfs') for task in tasks)
         mixed = dirty and not all(BUFFERED[task.route] for task in tasks)
         if key[0] == 'r' or not dirty:
@@ -59,7 +59,7 @@ def limits_of(attack):
 
 
 def least_window(plan, key, history):
-    """The least W, in units of the key, of buffered writes.
+    """Returns the least W of buffered writes, in units of the key.
 
     A group whose limit is in I/Os may have a second's worth of I/Os of 64 KiB dirty, and write them in I/Os of a
     page each; 1 MiB where the limit is below a stacked device: ioband.rst, "Buffered writes".
@@ -70,7 +70,7 @@ def least_window(plan, key, history):
 
 
 def strays(attack, events, queued):
-    """What reached the disk was charged to those who asked for it, unless somebody without limits did.
+    """Returns a line if the disk got more bytes than limited groups were charged for; not if other groups wrote, too.
 
     On a raw disk that is exact. A file system may write as much as one second of the largest rate for itself without
     saying REQ_META, which a loop device drops; f2fs and vfat never say it of nodes and of the FAT: 1 MiB more.
@@ -89,12 +89,14 @@ def strays(attack, events, queued):
     rates = [rate for (_, key), history in attack.history.items() if key == 'wbps' for _, rate in history]
     allowed = 0 if plan.fs == 'raw' else max(rates, default=MIB) + (MIB if plan.fs in ('f2fs', 'vfat') else 0)
     if stray > allowed:
-        return f'{stray} bytes reached the disk that nobody with a limit was charged for, {allowed} may'
+        return f'{stray} bytes reached the disk that no group with a limit was charged for, at most {allowed} may'
     return None
 
 
 def victim(attack, task, wait_ns):
-    """An honest write of a group that others have made owe waits for 1 s of debt, a window of others' pages, and its own cost.
+    """Returns a line if an honest write of a group waits too long because other groups have made debts for it.
+
+    The write may wait for 1 s of debt, a window of others' pages, and its own cost.
 
     The window is a second's worth of bytes, or of I/Os of 64 KiB that write a page each, as in least_window().
     """

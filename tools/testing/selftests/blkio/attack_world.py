@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The world of one attack, made and taken away: disk, what lies on it, file system, groups, trace.
+"""Makes and removes the world of one attack: disk, stacked devices, file system, groups, trace.
 
 Everything is done through files and system calls; programs run only where there is no other way (mkfs, dmsetup,
 losetup). Sizes are bytes, times ns of CLOCK_MONOTONIC unless a name says otherwise.
@@ -31,7 +31,7 @@ MKFS = {
 
 
 class WorldError(Exception):
-    """Something could not be made; no fault of what is tested."""
+    """A part of the world could not be made; this is not a fault of ioband."""
 
 
 def write(path, text):
@@ -41,13 +41,13 @@ def write(path, text):
 
 
 def read(path):
-    """All of a small file."""
+    """Returns the text of a small file."""
     with open(path, encoding='utf-8', errors='replace') as file:
         return file.read()
 
 
 def run(*command):
-    """Runs a program; its output, or a WorldError that has it."""
+    """Runs a program; returns its output, or raises WorldError with it."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding='utf-8', errors='replace', check=False)
     if done.returncode:
         raise WorldError(f'{" ".join(command)}: {done.stdout.strip()[-200:]}')
@@ -55,7 +55,7 @@ def run(*command):
 
 
 def wait_for(condition, seconds, what):
-    """Polls; a WorldError after that time."""
+    """Polls until condition() is true; raises WorldError after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -64,7 +64,7 @@ def wait_for(condition, seconds, what):
 
 
 def loop(undo, number):
-    """The node of a new loop device, whose inode nobody has used before."""
+    """Returns the node of a new loop device, whose inode no group has used before."""
     control = os.open('/dev/loop-control', os.O_RDWR)
     undo.callback(os.close, control)
     fcntl.ioctl(control, LOOP_CTL_ADD, number)
@@ -73,7 +73,7 @@ def loop(undo, number):
 
 
 def ioctl_ok(fd, request, number):
-    """False if it is busy."""
+    """Calls ioctl(); returns False if the device is busy."""
     with contextlib.suppress(OSError):
         fcntl.ioctl(fd, request, number)
         return True
@@ -81,7 +81,7 @@ def ioctl_ok(fd, request, number):
 
 
 def memory_dirty(folder):
-    """Bytes of dirty pages that are charged to a group of v2 and those below it; 0 if that is not known."""
+    """Returns the bytes of dirty pages charged to a group of v2 and the groups below it; 0 if that is not known."""
     with contextlib.suppress(OSError):
         stat = dict(line.split() for line in read(f'{folder}/memory.stat').splitlines())
         return int(stat['file_dirty']) + int(stat['file_writeback'])
@@ -89,10 +89,10 @@ def memory_dirty(folder):
 
 
 def dirty_bytes(root):
-    """{cgroup id: bytes of its pages that are dirty or being written}.
+    """Returns {cgroup id: bytes of its pages that are dirty or being written}.
 
-    What a group dirtied when nothing limited it can have no owner but its inode's; then it is in memory that the
-    group is charged for, and so are most of the pages that have owners: the larger of both counts.
+    Pages that a group dirtied while it had no limit may have no recorded dirtier. But their memory is charged to the
+    group, as is that of most pages with a dirtier: so the larger of both numbers counts.
     """
     found = collections.Counter()
     for line in open('/sys/kernel/debug/dirty_owner', encoding='ascii'):
@@ -106,7 +106,7 @@ def dirty_bytes(root):
 
 
 class Disk:
-    """A null_blk disk in memory, 0.1 ms an I/O, 64 at a time, and what the plan puts on it; undo is an ExitStack."""
+    """A null_blk disk in memory, 0.1 ms an I/O, 64 at a time, with the plan's stacked device; undo is an ExitStack."""
 
     def __init__(self, undo, name, stack='disk'):
         folder = f'{NULLB}/{name}'
@@ -120,7 +120,7 @@ class Disk:
         self.dev = read(f'/sys/block/{name}/dev').strip()
         self.top = self.node        # what the file system or the raw I/O is on
         if stack == 'loop':
-            # else the pages that it dirties are, on v2, of the disk's inode and with it of whoever came first
+            # else, on v2, the pages that it dirties would belong to the group that first used the disk's inode
             self.top = loop(undo, int(name[2:]) + LOOP_FIRST)
             run('losetup', '--direct-io=on', self.top, self.node)
             undo.callback(run, 'losetup', '-d', self.top)
@@ -130,11 +130,11 @@ class Disk:
         self.top_dev = read(f'/sys/class/block/{os.path.basename(self.top)}/dev').strip()
 
     def written(self):
-        """Bytes that it has written since it was made."""
+        """Returns the bytes that the disk has written since it was made."""
         return int(read(f'/sys/block/{self.name}/stat').split()[6]) * 512
 
     def dm(self, undo, stack):
-        """A dm device over all of the disk; its node."""
+        """Makes a dm device over all of the disk; returns its node."""
         sectors = int(read(f'/sys/block/{self.name}/size'))
         half = sectors // 2 // 256 * 256
         table = f'0 {sectors} linear {self.node} 0' if stack == 'linear' else \
@@ -148,14 +148,14 @@ class Disk:
 
 
 def mount(source, target, fs, undo):
-    """Makes the file system and mounts it; it is unmounted at the end."""
+    """Makes the file system and mounts it; undo unmounts it."""
     run(f'mkfs.{fs}', *MKFS[fs].split(), source)
     data = b'umask=0000' if fs == 'vfat' else b''
     if libc.mount(source.encode(), target.encode(), fs.encode(), 1 << 10, data):     # MS_NOATIME
         raise WorldError(f'mount {fs}: {os.strerror(ctypes.get_errno())}')
 
     def unmount():
-        """Busy only for as long as killed tasks end."""
+        """Unmounts the file system, which is busy until killed tasks have ended."""
         wait_for(lambda: not libc.umount2(target.encode(), 0), 60, 'umount')
     undo.callback(unmount)
 
@@ -169,7 +169,7 @@ class Hierarchy:
         wait_for(self.mount, 60, f'cgroup {version}')
 
     def mount(self):
-        """Tries; the controller is free once the last group of the other hierarchy has gone."""
+        """Tries to mount; the controller is free once the last group of the other hierarchy is freed."""
         name, data = (b'cgroup', b'blkio') if self.version == 'v1' else (b'cgroup2', None)
         if not self.mounted and libc.mount(b'none', self.path.encode(), name, 0, data):
             write('/proc/sys/vm/drop_caches', 3)
@@ -183,14 +183,14 @@ class Hierarchy:
         return True
 
     def enter(self, name):
-        """What follows is in a group of its own below the root, without limits."""
+        """Makes a group below the root, without limits, in which the following groups are made."""
         self.path = f'{self.root}/{name}'
         os.mkdir(self.path)
         if self.version == 'v2':
             write(f'{self.path}/cgroup.subtree_control', '+io +memory')
 
     def leave(self):
-        """Takes it away; how many groups have not gone for good a second later, which only v2 tells."""
+        """Removes this group; returns how many removed groups are not freed a second later, which only v2 tells."""
         os.rmdir(self.path)
         self.path = self.root
         if self.version == 'v1':
@@ -203,33 +203,33 @@ class Hierarchy:
         return self.dying()
 
     def dying(self):
-        """Groups that were removed and that something still refers to."""
+        """Returns the number of removed groups that are still referred to."""
         return int(self.dead().get('nr_dying_descendants', 0))
 
     def dead(self):
-        """What cgroup.stat of v2 says of groups that were removed and are still there: {key: count}."""
+        """Returns the counts of removed groups that are not freed, from cgroup.stat of v2: {key: count}."""
         stat = dict(line.split() for line in read(f'{self.root}/cgroup.stat').splitlines())
         return {key: count for key, count in stat.items() if 'dying' in key and count != '0'}
 
     def umount(self):
-        """Gives the controller back."""
+        """Unmounts the hierarchy, which frees the controller."""
         if self.version == 'v2':
             write(f'{self.path}/cgroup.subtree_control', '-io -memory')
         libc.umount2(self.path.encode(), 0)
 
     def make(self, name):
-        """A group; its id, which the trace says."""
+        """Makes a group; returns its id, as in the trace."""
         if self.version == 'v2' and '/' in name:
             write(f'{self.path}/{name.rpartition("/")[0]}/cgroup.subtree_control', '+io +memory')
         os.mkdir(f'{self.path}/{name}')
         return self.id(name)
 
     def id(self, name):
-        """What the trace calls a group."""
+        """Returns the id of a group, as in the trace."""
         return os.stat(f'{self.path}/{name}').st_ino
 
     def delegate(self, name, uid):
-        """The user may move tasks between the groups below and make groups there."""
+        """Lets a user move tasks between the groups below and make groups there."""
         path = f'{self.path}/{name}'
         for file in ('', '/cgroup.procs', '/cgroup.subtree_control', '/cgroup.threads', '/tasks'):
             if os.path.exists(path + file):
@@ -246,11 +246,11 @@ class Hierarchy:
             write(f'{path}/blkio.throttle.{op}_{key[1:]}_device', f'{dev} {rate or 0}')
 
     def members(self, name):
-        """Pids or, where a group may be threaded, tids in a group."""
+        """Returns the pids in a group, or tids where a group may be threaded."""
         return read(f'{self.path}/{name}/cgroup.{"threads" if self.version == "v2" else "procs"}').split()
 
     def remove(self, name):
-        """Takes a group away with those below it, once its tasks have ended."""
+        """Removes a group and those below it, after its tasks have ended."""
         path = f'{self.path}/{name}'
         with contextlib.suppress(FileNotFoundError):
             for child in [entry.name for entry in os.scandir(path) if entry.is_dir()]:
@@ -260,7 +260,7 @@ class Hierarchy:
 
 
 class Trace:
-    """The events of one disk in a trace instance; not one may be missing."""
+    """The events of disks in a trace instance, none of which may be missing."""
     EVENTS = ('ioband/ioband_admit', 'ioband/ioband_release', 'block/block_bio_queue')
 
     def __init__(self):
@@ -270,7 +270,7 @@ class Trace:
         write(f'{TRACE}/trace_clock', 'mono')
 
     def start(self, *devs):
-        """Begins to record the events of disks, each 'M:m'."""
+        """Starts to record the events of disks, each 'M:m'."""
         numbers = {int(dev.split(':')[0]) << 20 | int(dev.split(':')[1]) for dev in devs}
         events = ' || '.join(f'dev == {number}' for number in numbers)
         write(f'{TRACE}/tracing_on', 0)
@@ -281,7 +281,7 @@ class Trace:
         write(f'{TRACE}/tracing_on', 1)
 
     def stop(self):
-        """The lines that were recorded."""
+        """Stops recording; returns the recorded lines."""
         write(f'{TRACE}/tracing_on', 0)
         stats = read(f'{TRACE}/per_cpu/cpu0/stats')
         if 'overrun: 0' not in stats or 'dropped events: 0' not in stats:

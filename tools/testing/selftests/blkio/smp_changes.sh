@@ -120,8 +120,8 @@ churn() {
 	[ "$nr" -gt 0 ]
 }
 
-# Runs a load in each group given, on a part of the disk of its own, with LOAD_DEPTH (16): the first with 4 KiB, and
-# each with 4 times, or 1 << LOAD_SHIFT times, the size of the one before
+# start_loads GROUP...: runs a load in each group, on a part of the disk of its own, with LOAD_DEPTH (16): the first
+# load has I/Os of 4 KiB, each other one 4 times, or 1 << LOAD_SHIFT times, the size of the one before
 start_loads() {
 	local name i=0
 	LOADS=

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Makes each allocation of each operation on a group and a disk fail, one after the other.
 
-/proc/thread-self/fail-nth makes the Nth allocation of what this thread does next fail. For each operation N counts up
-until nothing is left to fail. Each time the operation must either end with ENOMEM and have changed nothing, or have
-done all of it by another way; and without a failure it must work. Prints a line per operation and TAP points.
+/proc/thread-self/fail-nth makes the Nth of the next allocations of this thread fail. For each operation N counts up
+until no allocation is left to fail. Each time the operation must either end with ENOMEM and have changed nothing, or
+succeed without the memory; and without a failure it must work. Prints a line per operation and TAP points.
 """
 import argparse
 import errno
@@ -30,7 +30,7 @@ class Injector:
         self.file = os.open('/proc/thread-self/fail-nth', os.O_RDWR)
 
     def call(self, nth, operation):
-        """(errno or 0, whether a failure was injected) of operation with its nth allocation failing."""
+        """Runs operation with its nth allocation failing; returns (errno or 0, whether a failure was injected)."""
         code = 0
         os.pwrite(self.file, str(nth).encode(), 0)
         try:
@@ -45,7 +45,7 @@ class Injector:
 
 
 def operations(host):
-    """(name, prepare, operation, state, undo): state() may not change if operation() fails."""
+    """Returns [(name, prepare, operation, state, undo)]: state() may not change if operation() fails."""
     def nothing():
         return None
 
@@ -76,7 +76,7 @@ def operations(host):
     def fresh_disk():
         host.end_disk()
         host.make_disk()
-        host.write()    # it takes memory for what is on it
+        host.write()    # the disk allocates memory for this block
         host.make_group()
 
     def remove():
@@ -105,7 +105,7 @@ def operations(host):
 
 
 def sweep(injector, name, prepare, operation, state, undo):
-    """Count N up for one operation; (sites, what was wrong)."""
+    """Counts N up for one operation; returns (number of allocations, what was wrong)."""
     wrong = []
     refused = 0
     for nth in range(1, LIMIT):
@@ -119,7 +119,7 @@ def sweep(injector, name, prepare, operation, state, undo):
             wrong.append(f'{name}: allocation {nth} fails, and yet {before!r} became {after!r}')
         refused += code != 0
         if code:
-            # and it works with the same objects right after
+            # the operation must work with the same objects right after the failure
             try:
                 operation()
             except OSError as error:
@@ -134,9 +134,9 @@ def sweep(injector, name, prepare, operation, state, undo):
 
 
 def percpu(host, rounds):
-    """Per-CPU memory has no injection of its own, but needs pages now and then: half of this thread's fail.
+    """Makes half of this thread's allocations of pages fail, which per-CPU memory sometimes needs.
 
-    (per-CPU allocations that failed, what was wrong)
+    Returns (number of per-CPU allocations that failed, what was wrong).
     """
     trace = '/sys/kernel/tracing'
     event = f'{trace}/events/percpu/percpu_alloc_percpu_fail/enable'
@@ -179,7 +179,7 @@ def percpu(host, rounds):
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--rounds', type=int, default=400, help='groups made while pages are short')
     parser.add_argument('cgroup', help='where the hierarchy is mounted')
@@ -203,7 +203,7 @@ def main():
 
 
 def report(name, wrong):
-    """A line for the shell to turn into a TAP point."""
+    """Prints a line that the shell turns into a TAP point."""
     for line in wrong[:10]:
         print(f'# {line}')
     print(f'{"FAIL" if wrong else "PASS"} {name}', flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The group and the disk that smp_failslab.py works with, and what it does to them."""
+"""The group and the disk of smp_failslab.py, and the operations on them."""
 import errno
 import mmap
 import os
@@ -12,7 +12,7 @@ V1_KEYS = ('read_bps', 'read_iops', 'write_bps', 'write_iops')
 
 
 class Host:
-    """Groups and disks to do it with."""
+    """A group and a disk, and the operations on them."""
 
     def __init__(self, args):
         self.root = args.cgroup
@@ -23,7 +23,7 @@ class Host:
         self.node = None
 
     def make_disk(self):
-        """A null_blk disk that never had a rule."""
+        """Makes a null_blk disk that never had a limit or a weight."""
         path = f'{NULLB}/smpslab'
         os.mkdir(path)
         for key, value in (('size', '16'), ('memory_backed', '1'), ('irqmode', '2'), ('completion_nsec', '10000'), ('power', '1')):
@@ -32,7 +32,7 @@ class Host:
         self.node = os.open('/dev/smpslab', os.O_RDWR | os.O_DIRECT)
 
     def end_disk(self):
-        """It goes."""
+        """Removes the disk."""
         os.close(self.node)
         put(f'{NULLB}/smpslab/power', '0')
         os.rmdir(f'{NULLB}/smpslab')
@@ -42,12 +42,12 @@ class Host:
         os.mkdir(self.group)
 
     def end_group(self):
-        """rmdir, if it is there."""
+        """Removes the group, if it exists."""
         if os.path.isdir(self.group):
             os.rmdir(self.group)
 
     def rule(self, value):
-        """Write limits; 0 takes them away."""
+        """Sets limits in bytes per second; 0 removes them."""
         if self.v1:
             put(f'{self.group}/blkio.throttle.write_bps_device', f'{self.disk} {value}')
         else:
@@ -60,11 +60,11 @@ class Host:
         return get(f'{self.group}/io.max')
 
     def weight(self, value):
-        """Write the group's weight for all disks."""
+        """Sets the group's weight for all disks."""
         put(f'{self.group}/{"blkio.weight" if self.v1 else "io.weight"}', str(value))
 
     def own_weight(self, value):
-        """Write its weight for this one."""
+        """Sets the group's weight for this disk."""
         put(f'{self.group}/{"blkio.weight_device" if self.v1 else "io.weight"}', f'{self.disk} {value}')
 
     def weights(self):
@@ -74,27 +74,27 @@ class Host:
         return get(f'{self.group}/io.weight')
 
     def enter(self):
-        """This process into the group."""
+        """Moves this process into the group."""
         put(f'{self.group}/cgroup.procs', '0')
 
     def leave(self):
-        """And out."""
+        """Moves this process out of the group."""
         put(f'{self.root}/cgroup.procs', '0')
 
     def write(self):
-        """A block, by direct I/O."""
+        """Writes a block by direct I/O."""
         self.buffer[:4] = b'fail'
         os.pwrite(self.node, self.buffer, 4096)
 
     def read(self):
-        """It back."""
+        """Reads the block back, and compares it."""
         self.buffer[:4] = bytes(4)
         os.preadv(self.node, [self.buffer], 4096)
         if self.buffer[:4] != b'fail':
             raise OSError(errno.EILSEQ, 'read back something else')
 
     def stat_files(self):
-        """Read all files there are."""
+        """Reads all files of the group."""
         for name in sorted(os.listdir(self.group)):
             if name.startswith(('blkio.throttle', 'blkio.weight', 'io.max', 'io.weight', 'io.stat')):
                 get(f'{self.group}/{name}')

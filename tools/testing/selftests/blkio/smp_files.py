@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files of the kernel, written and read in one call each, as the kernel wants them."""
+"""Writes and reads files of the kernel in one call each, as the kernel requires."""
 import os
 
 
 def put(path, text):
-    """One write."""
+    """Writes text to a file with one write()."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode())
@@ -13,7 +13,7 @@ def put(path, text):
 
 
 def get(path):
-    """All of a file, as one read() would give a program."""
+    """Returns the text of a file."""
     fd = os.open(path, os.O_RDONLY)
     try:
         return os.read(fd, 65536).decode()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes random lines to blkio control files and checks what the kernel says to each.
+"""Writes random lines to blkio control files and checks the result of each write.
 
-Values are right, nearly right or garbage; what is expected of each is known, so a write that should be refused and
-is not (or the other way round) counts as wrong. After each write the file is read now and then: what was set must be
-there, and a refused write must have changed nothing. Prints one line of counts; exits 1 if anything was wrong.
+Values are valid, nearly valid or garbage, and the expected result of each is known: a write that should be refused and
+is not (or the other way round) counts as wrong. Files are read at times: they must show what was set, and a refused
+write must have changed nothing. Prints one line of counts; exits with 1 if anything was wrong.
 """
 import argparse
 import errno
@@ -15,13 +15,13 @@ import smp_fuzz_lines as lines
 
 
 class Model:
-    """What the files of one group should say: limits per key of io.max, None for no limit."""
+    """What the files of one group should show: limits per key of io.max, None for no limit."""
 
     def __init__(self):
         self.limits = dict.fromkeys(lines.V2_KEYS)
 
     def v2_line(self, dev):
-        """The line of io.max, or '' without limits."""
+        """Returns the line of io.max, or '' without limits."""
         if not any(self.limits.values()):
             return ''
         return dev + ''.join(f' {key}={self.limits[key] or "max"}' for key in lines.V2_KEYS)
@@ -48,7 +48,7 @@ class Fuzz:
             print(text)
 
     def write(self, path, text):
-        """errno of the write, 0 if it was taken."""
+        """Writes text; returns the errno of the write, 0 if it was accepted."""
         self.done += 1
         try:
             if path not in self.open:
@@ -60,7 +60,7 @@ class Fuzz:
             return error.errno
 
     def judge(self, path, text, got, want):
-        """want: errno, 0, or None for any refusal."""
+        """Compares the errno of a write; want: errno, 0, or None for any error."""
         if (want is None and got) or got == want:
             return True
         self.complain(f'{os.path.basename(path)} <- {text[:80]!r}: got {errno.errorcode.get(got, got)}, '
@@ -68,7 +68,7 @@ class Fuzz:
         return False
 
     def garbage(self, group):
-        """Nonsense in any writable blkio file of the group: never crashes, never becomes a rule."""
+        """Writes garbage to any writable blkio file of the group, which must not crash or set a limit."""
         text = self.rng.choice(lines.GARBAGE)
         if self.rng.random() < 0.5:
             text = ''.join(chr(self.rng.randrange(1, 128)) for _ in range(self.rng.randrange(60)))
@@ -78,14 +78,14 @@ class Fuzz:
             self.judge(name, text, got, None)
 
     def limit(self, group):
-        """One line for a limit file."""
+        """Writes one line to a file of limits."""
         rng = self.rng
         dev_text, dev, dev_errno = lines.device(rng, self.args.dev, self.args.partition)
         if self.v1:
             key = rng.randrange(4)
             path = f'{group}/{lines.V1_LIMITS[key]}'
             body, want, value = lines.v1_body(rng)
-            # rbps riops wbps wiops in the order of the files
+            # in the order of the files: rbps riops wbps wiops
             values = None if want else {['rbps', 'riops', 'wbps', 'wiops'][key]: value or None}
         else:
             path = f'{group}/io.max'
@@ -100,7 +100,7 @@ class Fuzz:
             self.models[group, dev].limits.update({key: None if value == lines.U64 else value for key, value in values.items()})
 
     def check_state(self, group):
-        """Files say what the model says."""
+        """Compares the files with the model."""
         if self.v1:
             for key, name in zip(('rbps', 'riops', 'wbps', 'wiops'), lines.V1_LIMITS):
                 want = {f'{dev} {self.models[group, dev].limits[key]}' for dev in self.args.dev if self.models[group, dev].limits[key]}
@@ -114,14 +114,14 @@ class Fuzz:
             self.compare(f'{group}/io.max', want)
 
     def compare(self, path, want):
-        """The lines of a file are these."""
+        """Compares the lines of a file with those wanted."""
         with open(path, encoding='ascii') as file:
             got = set(file.read().splitlines())
         if got != want:
             self.complain(f'{path}: reads {sorted(got)}, should be {sorted(want)}')
 
     def run(self):
-        """All of it; the exit status."""
+        """Makes all writes; returns the exit status."""
         while self.done < self.args.count:
             group = self.rng.choice(self.args.groups)
             kind = self.rng.random()
@@ -140,12 +140,12 @@ class Fuzz:
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--count', type=int, default=100000, help='writes')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--dev', action='append', required=True, metavar='M:m', help='a disk; may be repeated')
-    parser.add_argument('--partition', metavar='M:m', help='a partition, no target for rules')
+    parser.add_argument('--partition', metavar='M:m', help='a partition, which cannot have limits')
     parser.add_argument('--only-limits', action='store_true', help='leave weights, latency and cost files alone')
     parser.add_argument('groups', nargs='+', metavar='GROUP', help='directory of a group')
     return Fuzz(parser.parse_args()).run()

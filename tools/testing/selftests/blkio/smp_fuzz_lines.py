@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lines that smp_fuzz.py writes to control files, and what the kernel must say to each."""
+"""Makes the lines that smp_fuzz.py writes to control files, with the errno that each must give."""
 import errno
 import random
 
@@ -11,14 +11,14 @@ GARBAGE = ['', ' ', '\n', 'max', 'default', '-1', '+5', '0x10', '10M', '1e6', '1
 
 
 class Rng(random.Random):
-    """Cheap choices: the module's own cost more than the writes that they are for."""
+    """A generator with cheap choices: those of the module take longer than the writes."""
 
     def choice(self, seq):
-        """One of seq."""
+        """Returns one of seq."""
         return seq[int(self.random() * len(seq))]
 
     def randrange(self, start, stop=None):
-        """An integer from [start, stop), or [0, start)."""
+        """Returns an integer from [start, stop), or [0, start)."""
         if stop is None:
             start, stop = 0, start
         return start + int(self.random() * (stop - start))
@@ -28,14 +28,14 @@ NUMBERS = (1, 2, 512, 4096, 65536, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, U6
 
 
 def number(rng):
-    """A valid value: any magnitude."""
+    """Returns a valid value of any magnitude."""
     if rng.random() < 0.5:
         return rng.choice(NUMBERS)
     return 1 + rng.getrandbits(rng.randrange(1, 64))
 
 
 def bad_number(rng):
-    """(text, errno) of a value that must be refused."""
+    """Returns (text, errno) of a value that must be refused."""
     if rng.random() < 0.3:
         return rng.choice([str(2**64), str(2**64 + 1), str(10**30), '1' + '0' * 2000]), errno.ERANGE
     good = str(number(rng))
@@ -44,7 +44,7 @@ def bad_number(rng):
 
 
 def v1_body(rng):
-    """(body, expected errno or 0, value to be set)."""
+    """Returns (body, expected errno or 0, value to be set) of a line for v1."""
     kind = rng.random()
     if kind < 0.6:
         value = number(rng) if rng.random() < 0.7 else 0
@@ -58,7 +58,7 @@ def v1_body(rng):
 
 
 def v2_body(rng):
-    """(body, expected errno or 0, {key: value})."""
+    """Returns (body, expected errno or 0, {key: value}) of a line for io.max."""
     pairs, values = [], {}
     for _ in range(rng.randrange(1, 6)):
         key, value = rng.choice(V2_KEYS), number(rng) if rng.random() < 0.7 else None
@@ -69,13 +69,13 @@ def v2_body(rng):
     text, code = bad_number(rng)
     wrong, code = rng.choice([(f'{rng.choice(V2_KEYS)}={text}', code), (f'{rng.choice(V2_KEYS)}=0', errno.ERANGE), ('bps=5', errno.EINVAL),
                               ('rbps', errno.EINVAL), ('rbps=', errno.EINVAL), ('=7', errno.EINVAL), ('7', errno.EINVAL)])
-    # parsed from the left: the first that is wrong decides
+    # the kernel parses from the left: the first wrong word decides
     pairs.insert(rng.randrange(len(pairs) + 1), wrong)
     return ' '.join(pairs), code, None
 
 
 def device(rng, devs, partition):
-    """(text, device or None, errno if it must be refused)."""
+    """Returns (text, device or None, errno if the text must be refused)."""
     kind = rng.random()
     if kind < 0.85:
         dev = rng.choice(devs)

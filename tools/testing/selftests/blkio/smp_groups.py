@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Makes many groups with rules on one disk, does I/O in each, removes them; prints what they cost.
+"""Makes many groups with limits on one disk, does I/O in each, removes them; prints what they cost.
 
-Prints "key=value" pairs on one line: seconds of each phase, bytes of memory per group before and after the rules.
-Exits 1 if a group did not take its rules, did not do its I/O, or did not go.
+Prints "key=value" pairs on one line: seconds of each phase, bytes of memory per group before and after limits are set.
+Exits with 1 if limits could not be set, I/O failed, or a group could not be removed.
 """
 import argparse
 import mmap
@@ -15,7 +15,7 @@ from smp_files import put
 
 
 def memory():
-    """Bytes in use: all, slab, per-CPU."""
+    """Returns the bytes in use: of all memory, of slabs, per-CPU."""
     info = {}
     with open('/proc/meminfo', encoding='ascii') as file:
         for line in file:
@@ -34,7 +34,7 @@ class Groups:
         self.paths = [f'{self.parents[i // 100]}/{i}' for i in range(args.count)]
 
     def make(self):
-        """mkdir all."""
+        """Makes all groups."""
         for parent in self.parents:
             os.mkdir(parent)
             if not self.v1:
@@ -43,7 +43,7 @@ class Groups:
             os.mkdir(path)
 
     def rules(self):
-        """Four limits each, all different, none that bites much."""
+        """Sets four limits on each group, all different, none so low that it slows the test down."""
         for i, path in enumerate(self.paths):
             limits = {'rbps': 10**8 + i, 'wbps': 2 * 10**8 + i, 'riops': 10**5 + i, 'wiops': 2 * 10**5 + i}
             if self.v1:
@@ -54,7 +54,7 @@ class Groups:
                 put(path + '/io.max', f'{self.args.dev} ' + ' '.join(f'{key}={value}' for key, value in limits.items()))
 
     def check_rules(self):
-        """Each group has its own."""
+        """Checks that each group has its own limits."""
         for i, path in enumerate(self.paths):
             if self.v1:
                 file, want = path + '/blkio.throttle.write_bps_device', f'{self.args.dev} {2 * 10**8 + i}\n'
@@ -67,7 +67,7 @@ class Groups:
                 sys.exit(f'{file}: reads {got!r}, should be {want!r}')
 
     def io(self):
-        """From within each group write a block with its number and read it back."""
+        """Writes a block with its number from each group, and reads it back."""
         fd = os.open(self.args.node, os.O_RDWR | os.O_DIRECT)
         block = mmap.mmap(-1, 4096)
         blocks = os.lseek(fd, 0, os.SEEK_END) // 4096
@@ -83,13 +83,13 @@ class Groups:
         os.close(fd)
 
     def remove(self):
-        """rmdir all."""
+        """Removes all groups."""
         for path in self.paths + self.parents:
             os.rmdir(path)
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--count', type=int, default=10000, help='groups')
     parser.add_argument('--dev', required=True, metavar='M:m')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""smp_owner.py CGROUPS DIR SECONDS SEED: dirty pages of files in DIR in every way there is.
+"""smp_owner.py CGROUPS DIR SECONDS SEED: dirties pages of files in DIR in many ways.
 
 Each round writes, maps, punches, truncates, reads or syncs a part of one of a few files
-that all copies of this program share, out of a group that is chosen anew, of those
-in the directory CGROUPS. Then says how many rounds there were.
+that all copies of this program share, from a group in the directory CGROUPS that is
+chosen for the round. In the end prints the number of rounds.
 """
 import ctypes
 import mmap
@@ -20,13 +20,13 @@ libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_
 
 
 def write(fd, at, length):
-    """Through write()."""
+    """Writes with write()."""
     os.pwrite(fd, os.urandom(length), at)
 
 
 def write_mapped(path, at, length):
-    """Through a mapping of a file of our own: user-mode Linux does not get along with
-    truncation of what another process has mapped."""
+    """Writes through a mapping of a file of its own: user-mode Linux complains when pages are
+    truncated that another process has mapped."""
     fd = os.open(f'{path}/mapped.{os.getpid()}', os.O_RDWR | os.O_CREAT)
     os.truncate(fd, SIZE)
     with mmap.mmap(fd, SIZE) as area:
@@ -35,22 +35,22 @@ def write_mapped(path, at, length):
 
 
 def punch(fd, at, length):
-    """A hole."""
+    """Punches a hole."""
     libc.fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, length)
 
 
 def truncate(fd, at, _length):
-    """Shorter, or longer."""
+    """Makes the file shorter or longer."""
     os.truncate(fd, at)
 
 
 def read(fd, at, length):
-    """Read back."""
+    """Reads."""
     os.pread(fd, length, at)
 
 
 def sync(fd, _at, _length):
-    """fsync() by whoever it is."""
+    """Calls fsync() from the present group."""
     os.fdatasync(fd)
 
 

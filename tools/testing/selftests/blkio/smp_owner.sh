@@ -14,7 +14,7 @@ SEC=${SEC:-10} IDS=${IDS:-150}
 none_counted() { cat /sys/kernel/debug/dirty_owner && ! grep -qv 'dirty=0 writing=0\b' /sys/kernel/debug/dirty_owner; }
 nothing_left() { sync; wait_for "no page is counted" none_counted; }
 
-# come_and_go: groups below rule are made and removed as long as there are writers
+# come_and_go: makes and removes groups below top as long as there are writers
 come_and_go() {
 	local n=0
 	while [ -e "$TMP/go" ]; do

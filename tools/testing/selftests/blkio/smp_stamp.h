@@ -2,7 +2,7 @@
 #ifndef SMP_STAMP_H
 #define SMP_STAMP_H
 
-/* What smp_verify writes, so that a torn, stale or misplaced block shows. */
+/* The data that smp_verify writes, by which it notices a torn, stale or misplaced block. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void stamp_fill(char *buf, uint32_t bs, uint64_t block, uint32_t gen)
 	}
 }
 
-/* Does @buf hold all of that generation, and nothing else? */
+/* Return whether @buf holds the stamps of generation @gen of @block, and nothing else. */
 static bool stamp_matches(const char *buf, uint32_t bs, uint64_t block,
 			  uint32_t gen)
 {

@@ -2,14 +2,14 @@
 /*
  * smp_verify - asynchronous direct I/O that notices what gets lost
  *
- * Every block written carries its number and generation, so a block that was
- * torn, stale or misplaced shows.  Every request is known by its slot, so one
- * that completes twice or never shows as well.  The generations can be kept in
- * a file and checked later, by another process in another group.
+ * Every block written carries its number and generation, by which a torn, stale
+ * or misplaced block is noticed.  Every request is known by its slot, so that a
+ * request that completes twice or never is noticed as well.  The generations can
+ * be kept in a file and checked later, by another process in another group.
  *
- * Prints one line of key=value and exits 0 if nothing was lost, doubled or
- * wrong; what the kernel reported (EIO, or the sudden end, of a removed device) is
- * counted but is no failure.  It ends with the first error unless told to go on.
+ * Prints one line of key=value and exits with 0 if nothing was lost, doubled or
+ * wrong.  Errors that the kernel reports (EIO, or those of a removed device) are
+ * counted and are not failures.  The first error ends the program, unless -e is given.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -44,18 +44,18 @@ struct slot {
 	bool busy;
 };
 
-/* what is known of a block */
+/* what the program knows of a block */
 struct known {
 	uint32_t gen;		/* last written, 0 for never */
 	uint8_t busy;
-	uint8_t unsure;		/* a write failed: old, new or in between */
+	uint8_t unsure;		/* a write failed: the data is old, new or a mix */
 };
 
 static struct {
 	const char *path, *state;
 	uint64_t offset, size, count;
 	uint32_t bs, depth, readpct, seconds, seed, rate;
-	uint32_t drain;		/* s: a hang, not a measure of speed; 0 for ever */
+	uint32_t drain;		/* seconds after which it counts as a hang; 0: never */
 	bool sequential, check, go_on;
 } opt = {
 	.size = 1 << 20, .bs = 4096, .depth = 8, .readpct = 30, .seed = 1, .drain = 300,
@@ -64,7 +64,7 @@ static struct {
 static struct {
 	uint64_t submitted, completed, errors, eio, enodev;
 	uint64_t dup, lost, bad, shortio;
-	int other;		/* the last errno that is none of these */
+	int other;		/* the last other errno */
 } sum;
 
 static atomic_int stop;
@@ -106,7 +106,7 @@ static time_t now_s(void)
 	return now_ns() / SEC_NS;
 }
 
-/* How long nothing is to be submitted: at most a second */
+/* Return the ns until the next request is due, at most a second. */
 static uint64_t until_due(void)
 {
 	uint64_t now = now_ns();
@@ -136,7 +136,7 @@ static void complain(const struct slot *sl)
 	      (unsigned long long)st.block, st.gen);
 }
 
-/* Choose what slot does next; false if there is nothing left to do. */
+/* Choose the next request of a slot.  Returns false if there is nothing left to do. */
 static bool choose(struct slot *sl)
 {
 	uint64_t b;
@@ -190,7 +190,7 @@ static bool submit(struct slot *sl)
 	iocb->aio_buf = (uintptr_t)sl->buf;
 	iocb->aio_nbytes = opt.bs;
 	iocb->aio_offset = opt.offset + sl->block * opt.bs;
-	if (opt.rate)	/* gaps of 0 to twice the mean; who is late does not hurry */
+	if (opt.rate)	/* gaps of 0 to twice the mean; a late request does not make the next earlier */
 		due = now_ns() + rnd() % (2 * SEC_NS / opt.rate + 1);
 	sl->busy = true;
 	known[sl->block].busy = 1;
@@ -198,7 +198,7 @@ static bool submit(struct slot *sl)
 		sum.submitted++;
 		return true;
 	}
-	/* not taken: nothing of it is under way */
+	/* the kernel did not take the request, so it is not in flight */
 	count_error(errno);
 	sl->busy = false;
 	known[sl->block].busy = 0;
@@ -236,7 +236,7 @@ static void complete(const struct io_event *ev)
 	}
 }
 
-/* Wait for at least one completion, at most so long. */
+/* Wait for at least one completion, for at most @ns. */
 static int reap(uint64_t ns)
 {
 	struct timespec ts = { ns / SEC_NS, ns % SEC_NS };
@@ -281,7 +281,7 @@ static void run(void)
 		if (reap(SEC_NS))
 			idle = now_s();
 	sum.lost = inflight();
-	/* whatever comes now came twice */
+	/* a completion that arrives now is the second one of its request */
 	if (!sum.lost) {
 		struct timespec ts = { .tv_nsec = 1000000 };
 		struct io_event ev;
@@ -310,17 +310,17 @@ static void help(int status)
 	      "  -d N        requests under way (8)\n"
 	      "  -o BYTES    first byte used (0)\n"
 	      "  -s BYTES    bytes used (1048576)\n"
-	      "  -t SECONDS  stop after so long\n"
+	      "  -t SECONDS  stop after this time\n"
 	      "  -n N        stop after N requests\n"
-	      "  -r PERCENT  reads among them (30)\n"
+	      "  -r PERCENT  percentage of reads (30)\n"
 	      "  -q          write each block once, in order\n"
 	      "  -R N        at most N requests a second, at random times\n"
 	      "  -e          go on after errors\n"
-	      "  -l SECONDS  a request is lost after so long without any that ends (300), 0 for never\n"
+	      "  -l SECONDS  requests count as lost if none ends for this time (300); 0: never\n"
 	      "  -S N        seed (1)\n"
 	      "  -w FILE     keep what was written in FILE\n"
 	      "  -c FILE     only read back what FILE says and compare\n"
-	      "SIGTERM stops it; what is under way is waited for.\n",
+	      "SIGTERM stops the program, which waits for requests in flight.\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -422,8 +422,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (sum.dup || sum.lost || sum.bad ||
 	    (opt.check && (sum.errors || sum.shortio)))
-		_exit(1);	/* io_destroy() at exit would wait for the lost */
-	/* UML: left to exit, a kworker unmaps the ring and lockdep complains */
+		_exit(1);	/* io_destroy() at exit would wait for the lost requests */
+	/* on UML, without this a kworker unmaps the ring after exit, and lockdep complains */
 	syscall(SYS_io_destroy, ctx);
 	return 0;
 }

@@ -15,12 +15,12 @@ queued() {
 }
 nobody_waits() { [ "$(queued "$1")" = "0 0" ]; }
 
-# Sometimes more I/O than the disk can take, where otherwise no I/O would have to wait.
+# flood GROUP: saturates the disk for a while; without this no I/O would have to wait.
 flood() {
 	(exec_in "$1" flood blkio_load -f "$DEV" -s 4k -p rand -d 64 -n 400)
 }
 
-# how often the gate has opened
+# gate: notes how often the gate has opened
 gate() {
 	sed -n 's/.*opened=\([0-9]*\).*/\1/p' "/sys/kernel/debug/block/$DISK/ioband/share" >"$TMP/opened"
 }
@@ -130,7 +130,7 @@ scenario "v2, weights and limits" "$WHERE" "change_weight $ALL" "rules $ALL" "qu
 scenario "v2, weights, groups and tasks" "$WHERE" "change_weight $ALL" "groups a/" "groups b/" "migrate a/x a/y b/z" "cpus" "elevator"
 LOAD_DEPTH=2
 scenario "v2, a gate that opens and closes" "$WHERE" "change_weight $ALL" "flood b" "gate"
-# this depends on the machine: weights_open asserts it in virtual time
+# How often the gate opens depends on the machine: weights_open asserts it in virtual time.
 echo "# the gate opened $(cat "$TMP/opened") times"
 LOAD_DEPTH=16
 umount_cgroup

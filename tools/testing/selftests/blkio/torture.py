@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Rounds of torture: each seed is a world of groups, disks and loads of its own, in which things change at random.
+"""Runs rounds of torture: each seed is a world of groups, disks and loads, in which things change at random.
 
-In the end of a round all I/O must have ended, all data must be right, nothing may be held, and groups and disks must go.
-Prints "ok seed N: ..." or "not ok seed N: ..." for each; what happened is in FOLDER/seed-N.log. Ends with 3 when a round
-hangs, which leaves the machine in no state to go on.
+At the end of a round all I/O must have ended, all data must be right, no I/O may be held, and groups and disks must be
+removed. Prints "ok seed N: ..." or "not ok seed N: ..." for each; the log is FOLDER/seed-N.log. Exits with 3 when a
+round hangs, as the machine cannot be used after that.
 """
 import argparse
 import os
@@ -21,18 +21,18 @@ TRY = 0.3               # seconds between two looks at the loads
 
 
 class Round:
-    """One seed."""
+    """The round of one seed."""
 
     def __init__(self, world, changes):
         self.world, self.changes, self.rng = world, changes, world.rng
         least, most = (60, 1800) if world.virtual else (10, 60)
         self.seconds = random.Random(world.seed + 1000000).uniform(least, most)
         world.dog.lift = lambda: self.changes.lift_all(world.disks)
-        # the mean time between two changes
+        # the mean time between two changes, s
         self.gap = 10 ** self.rng.uniform(*((-0.3, 1.3) if world.virtual else (-2, -0.5)))
 
     def run(self):
-        """From the first load to the last."""
+        """Runs loads and changes, from the first load to the last."""
         world, changes = self.world, self.changes
         for key, values in (('dirty_background_bytes', (1 << 18, 1 << 22, 1 << 26)), ('dirty_expire_centisecs', (100, 3000)),
                             ('dirty_writeback_centisecs', (100, 500))):
@@ -53,7 +53,7 @@ class Round:
         self.end()
 
     def end(self):
-        """Everything comes to rest, and is compared."""
+        """Ends all loads, waits until no I/O is held, and compares the data."""
         world, changes, rng = self.world, self.changes, self.rng
         world.note('the end')
         world.dog.phase('the end of changes')
@@ -72,20 +72,20 @@ class Round:
         tree = world.tree
         steps = [self.end_disks, tree.remove_all]
         rng.shuffle(steps)
-        # Pages of what is mounted, and for minutes the idle workers of loop devices, keep groups that were removed.
+        # Pages of mounted file systems, and for minutes the idle workers of loop devices, refer to removed groups.
         keeps = any(disk.fs or 'loop' in disk.top for disk in world.disks)
         for step in steps + [tree.wait_gone] if keeps else [tree.remove_all, tree.wait_gone, self.end_disks]:
             world.dog.phase(step.__name__)
             step()
 
     def end_disks(self):
-        """All of them go."""
+        """Removes all disks."""
         for disk in list(self.world.disks):
             self.world.remove_disk(disk)
 
 
 def one(seed, args):
-    """One round; whether it was right."""
+    """Runs one round; returns whether it was right."""
     args.round = None
     with open(f'{args.keep}/seed-{seed}.log', 'w', encoding='utf-8') as log:
         print(f'# seed {seed} begins', flush=True)
@@ -111,20 +111,20 @@ def one(seed, args):
         if failure:
             raise SystemExit(3)
         if lingers:
-            print('# BFQ may keep removed groups, which would be in the way of the next round: this was the last one', flush=True)
+            print('# BFQ may keep removed groups, which would disturb the next round: this was the last one', flush=True)
             raise SystemExit(1 if failures else 0)
     return not failures
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--folder', required=True, help='for all that is of no interest afterwards')
+    parser.add_argument('--folder', required=True, help='for temporary files')
     parser.add_argument('--keep', required=True, metavar='FOLDER', help='for the logs')
-    parser.add_argument('--seconds', type=float, default=0, help='rounds until so much time has gone (one round)')
-    parser.add_argument('--without', default='', help='changes that are left out, with commas between')
-    parser.add_argument('--virtual', action='store_true', help='the clock costs nothing')
-    parser.add_argument('seed', type=int, help='of the first round')
+    parser.add_argument('--seconds', type=float, default=0, help='run rounds until this time has passed (one round)')
+    parser.add_argument('--without', default='', help='changes to leave out, with commas between them')
+    parser.add_argument('--virtual', action='store_true', help='time is virtual: waiting takes no real time')
+    parser.add_argument('seed', type=int, help='seed of the first round')
     args = parser.parse_args()
     args.without = args.without.split(',')
     if not os.path.isdir(NULLB):

@@ -15,7 +15,7 @@ rounds() {
 		echo "# torture.py: status $?"
 }
 
-# In virtual time a round covers much time at little cost.
+# In virtual time a round covers much virtual time in little real time.
 VIRTUAL=
 [ "${IOBAND_GUEST:-}" != uml-vt ] || VIRTUAL=1
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
@@ -44,7 +44,7 @@ while IFS= read -r line; do
 	'not ok '*) tap_failed=$((tap_failed + 1)); tap "not ok" "${line#not ok }" ;;
 	'# BFQ may keep'*) echo "$line"; lingers=1 ;;
 	'# torture.py: status 1') ;;
-	'# watchdog: the end') broken=1; break ;;	# what hangs has the pipe open
+	'# watchdog: the end') broken=1; break ;;	# tasks that hang keep the pipe open
 	'# torture.py: status'*) echo "$line"; broken=1 ;;
 	*) echo "$line" ;;
 	esac
@@ -54,7 +54,7 @@ echo "# clock: $(cut -d . -f 1 /proc/uptime) s"
 if [ -n "$broken" ]; then
 	# A task that hangs would make the clean-up hang as well.
 	echo "1..$((seen + 1))"
-	echo "Bail out! a round has not come to its end"
+	echo "Bail out! a round has not ended"
 	trap - EXIT
 	exit 1
 fi

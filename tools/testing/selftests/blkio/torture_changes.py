@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What changes during a round of torture: each function is one change, chosen at random, of what World has.
+"""The changes during a round of torture: each function makes one change, chosen at random, of what World has.
 
-A function says in a few words what it did, or nothing if there was nothing to do. An OSError is a failure of the round
-unless it is one that ALLOWED names: a device is busy or gone, memory is short because that was asked for.
+A function returns a few words on what it did, or None if there was nothing to do. An OSError is a failure of the round,
+except for those in ALLOWED: a device is busy or removed, or memory is short because of failslab.
 """
 import contextlib
 import errno
@@ -17,14 +17,14 @@ QUEUE = ('nr_requests 16', 'nr_requests 64', 'nr_requests 128', 'max_sectors_kb 
          'add_random 1', 'read_ahead_kb 0', 'read_ahead_kb 128', 'write_cache write back', 'write_cache write through')
 ALLOWED = {
     'limit': (errno.ENODEV,), 'weight': (errno.ENODEV,),
-    # no such scheduler for it, no such property of it
+    # the disk does not have this scheduler or property
     'elevator': (errno.EACCES, errno.EINVAL, errno.ENOENT, errno.ENODEV), 'queue': (errno.EACCES, errno.EINVAL, errno.ENOENT, errno.ENODEV, errno.EBUSY),
     'hw_queues': (errno.EINVAL, errno.ENOMEM), 'affinity': (errno.ESRCH,), 'freeze': (), 'retire': (errno.EBUSY,),
 }
 
 
 class Changes(Faults):
-    """The changes of one round, each with a weight of its own, some not at all."""
+    """The changes of one round; each has a random weight, which can be 0."""
 
     def __init__(self, world, without=()):
         super().__init__(world)
@@ -52,7 +52,7 @@ class Changes(Faults):
             self.world.note(f'{name} {text}')
 
     def due(self, now):
-        """Makes what was left for later; a disk whose file system has shut down is as good as gone."""
+        """Makes the changes that are due from later; a disk whose file system has shut down is replaced."""
         for disk in self.world.disks:
             if disk.broken and not disk.gone:
                 disk.gone = True
@@ -63,7 +63,7 @@ class Changes(Faults):
             entry[1]()
 
     def all_now(self):
-        """What was left for later is done: nobody is stopped or frozen, nothing fails any more."""
+        """Makes all changes of later now: no task stays stopped or frozen, and no disk fails any more."""
         self.later.clear()
         self.world.tree.thaw_all()
         self.slab(0)
@@ -74,21 +74,21 @@ class Changes(Faults):
                 disk.heal()
 
     def pick_group(self):
-        """The folder of one of them; on v1 the root may be it."""
+        """Returns the folder of a random group, on v1 perhaps the root group."""
         tree = self.world.tree
         if self.world.version == 'v1' and self.rng.random() < 0.1:
             return tree.hierarchy.root
         return tree.path(self.rng.choice(tree.names + ['']))
 
     def pick_load(self):
-        """One that runs, or None."""
+        """Returns a random load that runs, or None."""
         loads = [load for load in self.world.loads if load.running()]
         return self.rng.choice(loads) if loads else None
 
     # limits, weights and groups
 
     def set_limit(self, folder, dev, limits, failing=None):
-        """As io.max has them; None is no limit. Memory may run short, or as failing says."""
+        """Sets limits {key of io.max: rate, or None for no limit}; allocations may fail, or as `failing` says."""
         failing = failing or self.failing
         if self.world.version == 'v2':
             with failing():
@@ -99,14 +99,14 @@ class Changes(Faults):
                 write(f'{folder}/blkio.throttle.{"read" if key[0] == "r" else "write"}_{key[1:]}_device', f'{dev} {rate or 0}')
 
     def limit(self, _):
-        """Some limits of a group for a disk or what it is made of."""
+        """Sets some limits of a group for a disk or for a disk below it."""
         disk, rng = self.pick_disk(), self.rng
         if not disk:
             return None
         name, folder, low = rng.choice(disk.nodes), self.pick_group(), self.world.virtual
         limits = {}
         for key in rng.sample(('rbps', 'wbps', 'riops', 'wiops'), rng.randint(1, 4)):
-            # seldom hardly anything, which the load has to be freed from
+            # seldom a limit that is so low that it has to be lifted again
             exponent = rng.uniform(0, 3) if rng.random() < 0.05 else rng.uniform(4.5 if low else 5.5, 8) if key.endswith('bps') else \
                 rng.uniform(0.7 if low else 1.7, 4)
             limits[key] = rng.choice((int(10 ** exponent),) * 4 + (None, 9223372036854775807 if key.endswith('bps') else 4294967296))
@@ -114,7 +114,7 @@ class Changes(Faults):
         return f'{os.path.basename(folder)} {name} {limits}'
 
     def lift(self, _):
-        """No limits of a group for a disk."""
+        """Removes the limits of a group for a disk."""
         disk = self.pick_disk()
         if not disk:
             return None
@@ -124,7 +124,7 @@ class Changes(Faults):
         return f'{os.path.basename(folder)} {disk}'
 
     def lift_all(self, disks):
-        """No limits for some disks, or what is left of them."""
+        """Removes all limits for some disks, or for the parts that are left of them."""
         tree = self.world.tree
         folders = [tree.path(name) for name in tree.names + ['']] + ([tree.hierarchy.root] if self.world.version == 'v1' else [])
         for disk in disks:
@@ -134,12 +134,12 @@ class Changes(Faults):
                     for folder in folders:
                         self.set_limit(folder, dev, dict.fromkeys(('rbps', 'wbps', 'riops', 'wiops')), contextlib.nullcontext)
                 except OSError as error:
-                    # it may have gone, or be about to
+                    # the disk or the group may be gone, or about to be removed
                     if error.errno != errno.ENOENT and not (disk.gone and error.errno == errno.ENODEV):
                         raise
 
     def weight(self, _):
-        """Of a group, for all disks or one."""
+        """Sets the weight of a group, for all disks or one."""
         disk, rng, world = self.pick_disk(), self.rng, self.world
         if not disk:
             return None
@@ -158,7 +158,7 @@ class Changes(Faults):
         return f'{os.path.basename(folder)} {dev}{value}'
 
     def move(self, _):
-        """A load into another group."""
+        """Moves a load into another group."""
         load = self.pick_load()
         if not load:
             return None
@@ -168,7 +168,7 @@ class Changes(Faults):
         return f'{load} to {os.path.basename(load.place)}'
 
     def make_group(self, now):
-        """A new one, with limits."""
+        """Makes a group, with limits."""
         tree = self.world.tree
         if len(tree.names) > 25:
             return None
@@ -184,7 +184,7 @@ class Changes(Faults):
         return name
 
     def retire(self, _):
-        """A group goes while I/O of it may wait: its tasks have moved."""
+        """Removes a group while I/O of it may be held; its tasks are moved before."""
         tree = self.world.tree
         names = [name for name in tree.names if tree.is_leaf(name) and not tree.is_frozen(name)]
         if len(names) < 2:
@@ -199,7 +199,7 @@ class Changes(Faults):
         return name
 
     def visit(self, _):
-        """A group that lives for one short command."""
+        """Makes a group for one short command."""
         tree, disk = self.world.tree, self.pick_disk()
         if not disk:
             return None
@@ -211,7 +211,7 @@ class Changes(Faults):
     # disks
 
     def elevator(self, _):
-        """Of what a disk is made of."""
+        """Changes the scheduler of a disk, or of one below it."""
         disk = self.pick_disk()
         if not disk:
             return None
@@ -222,7 +222,7 @@ class Changes(Faults):
         return f'{name} {kind}'
 
     def queue(self, _):
-        """One property of its queue."""
+        """Changes one property of the queue of a disk, or of one below it."""
         disk = self.pick_disk()
         if not disk:
             return None
@@ -232,7 +232,10 @@ class Changes(Faults):
         return f'{name} {key} {value}'
 
     def hw_queues(self, _):
-        """How many queues null_blk has; it has one lock for all of its disks, and a disk that goes syncs its file system under that."""
+        """Changes the number of queues of a null_blk disk.
+
+        null_blk has one lock for all of its disks, and syncs the file system of a disk that is removed under that lock.
+        """
         disk = self.pick_disk()
         if not disk or not disk.nulls or self.is_one_going():
             return None
@@ -241,10 +244,10 @@ class Changes(Faults):
         write(f'{NULLB}/{name}/submit_queues', count)
         return f'{name} {count}'
 
-    # loads and what is beside them
+    # loads, and commands beside them
 
     def affinity(self, _):
-        """The processors of a load."""
+        """Changes the processors on which a load may run."""
         load, count = self.pick_load(), os.cpu_count() or 1
         if not load or count < 2:
             return None
@@ -252,7 +255,7 @@ class Changes(Faults):
         return str(load)
 
     def freeze(self, _):
-        """A group stands still for a while."""
+        """Freezes a group for a while."""
         tree = self.world.tree
         if self.world.version == 'v1' or not tree.names:
             return None
@@ -264,7 +267,7 @@ class Changes(Faults):
         return name
 
     def stop(self, _):
-        """A load stands still for a while."""
+        """Stops a load for a while."""
         load = self.pick_load()
         if not load or load.stopped or load.ending:
             return None
@@ -273,7 +276,7 @@ class Changes(Faults):
         return str(load)
 
     def kill(self, _):
-        """A load, whatever it has under way."""
+        """Kills a load, whatever it has in flight."""
         load = self.pick_load()
         if not load or not load.begun():
             return None
@@ -281,7 +284,7 @@ class Changes(Faults):
         return str(load)
 
     def end(self, _):
-        """A load; its data is compared."""
+        """Ends a load, which then compares its data."""
         load = self.pick_load()
         if not load or load.stopped or not load.begun():
             return None
@@ -289,7 +292,7 @@ class Changes(Faults):
         return str(load)
 
     def discard(self, _):
-        """Of a part that no load uses."""
+        """Discards the part of a disk that no load uses."""
         disk = self.pick_disk()
         if not disk or disk.fs or disk.zoned:
             return None
@@ -299,7 +302,7 @@ class Changes(Faults):
         return f'{disk} {what}'
 
     def sync(self, _):
-        """All file systems, or one, or a disk."""
+        """Syncs all file systems, or one of them."""
         disk = self.pick_disk()
         place = self.world.tree.some_place()
         self.world.beside(self.rng.choice(('sync', f'sync -f {disk.mnt}' if disk and disk.mnt else 'sync')), None, place)
@@ -311,7 +314,7 @@ class Changes(Faults):
         return 'caches'
 
     def flood(self, _):
-        """Much at once."""
+        """Submits much I/O at once."""
         disk = self.pick_disk()
         if not disk:
             return None
@@ -320,7 +323,7 @@ class Changes(Faults):
         return f'{disk} by {os.path.basename(place)}'
 
     def look(self, _):
-        """All files of a group, and what the engine says of a disk."""
+        """Reads all files of a group, and those of ioband in debugfs for a disk."""
         folder, disk = self.pick_group(), self.pick_disk()
         for name in sorted(os.listdir(folder)):
             if name.startswith(('io.', 'blkio.', 'cgroup.stat')):
@@ -331,7 +334,7 @@ class Changes(Faults):
         return os.path.basename(folder)
 
     def reset(self, _):
-        """Statistics of v1."""
+        """Resets the statistics of v1."""
         if self.world.version == 'v2':
             return None
         folder = self.pick_group()

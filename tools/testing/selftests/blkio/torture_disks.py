@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The disks of a round of torture: what they are made of, what can be done to them, how they go."""
+"""The disks of a round of torture: makes them, changes them, removes them."""
 import contextlib
 import os
 import shutil
@@ -10,16 +10,16 @@ from attack_world import MIB, NULLB, WorldError, loop, mount, read, run, write
 
 SCSI = '/sys/bus/pseudo/drivers/scsi_debug'
 DEBUG_BLOCK = '/sys/kernel/debug/block'
-SIZE_MIB = 400              # of a disk: xfs wants 300; what nobody writes takes no memory
+SIZE_MIB = 400              # of a disk: xfs needs 300; blocks that are not written take no memory
 ZONED_MIB = 64
-SLOT = 8 * MIB              # what one load writes
-SLOTS = 3                   # loads of a disk; a part of that size behind theirs is for discards
+SLOT = 8 * MIB              # bytes that one load writes
+SLOTS = 3                   # loads of a disk; a part of the same size after theirs is for discards
 DM = ('dmsetup', '--noudevsync', '--noudevrules')
 FIRST_LOOP = 16
 
 
 def kinds(scsi_free):
-    """The kinds of disks that this machine can make."""
+    """Returns the kinds of disks that this machine can make."""
     found = ['null', 'null', 'zoned', 'loop', 'file']
     if shutil.which('dmsetup'):
         found += ['linear', 'striped', 'flakey']
@@ -31,14 +31,14 @@ def kinds(scsi_free):
 
 
 def file_systems():
-    """Those that the kernel and the machine have."""
+    """Returns the file systems for which the kernel and the machine have all that is needed."""
     known = read('/proc/filesystems').split()
     return [fs for fs in ('ext4', 'xfs', 'btrfs') if fs in known and shutil.which(f'mkfs.{fs}')]
 
 
 class Disk:
-    """One disk of a round, with all that is below it; nodes are the names of its block devices, the lowest first."""
-    made = 0                # numbers are used once, so that nobody remembers an earlier disk
+    """One disk of a round, with all disks below it; nodes: the names of its block devices, the lowest first."""
+    made = 0                # numbers are used once, so that no disk is taken for an earlier one
 
     def __init__(self, world, rng):
         Disk.made += 1
@@ -48,7 +48,7 @@ class Disk:
         self.mnt = self.table = self.dm_name = self.scsi = self.fs = None
         self.gone = self.broken = self.faulty = self.zoned = self.cached = False
         self.zone_bytes = 4 * MIB
-        self.block = 512        # the largest of what it is made of
+        self.block = 512        # the largest block size of the disks below, bytes
         self.kind = rng.choice(kinds(not any(disk.scsi for disk in world.disks)))
         try:
             getattr(self, 'make_' + self.kind)()
@@ -66,15 +66,15 @@ class Disk:
         return self.kind + (f'+{self.fs}' if self.fs else '')
 
     def node(self):
-        """Where its I/O goes to."""
+        """Returns the path of the node for I/O."""
         return f'/dev/{self.top}'
 
     def dev(self, name=None):
-        """The number of one of its devices, 'M:m'; of the top one by default."""
+        """Returns the number of one of its devices, 'M:m'; of the top one by default."""
         return read(f'/sys/block/{name or self.top}/dev').strip()
 
     def null(self, size=SIZE_MIB, **more):
-        """A null_blk disk with memory behind it and random properties."""
+        """Makes a null_blk disk with memory behind it and random properties."""
         rng, name = self.rng, f'tq{self.number}n{len(self.nulls)}'
         block = rng.choice((512, 512, 4096))
         keys = {
@@ -87,9 +87,9 @@ class Disk:
             'no_sched': rng.choice((0,) * 8 + (1,)), 'shared_tag_bitmap': rng.choice((0,) * 8 + (1,)),
             'virt_boundary': rng.choice((0,) * 8 + (1,)), 'badblocks_once': rng.choice((0, 0, 1)),
         } | more
-        if not self.virtual:    # two CPUs can make null_blk look for room in its cache for ever
+        if not self.virtual:    # on two CPUs null_blk can search for room in its cache for ever
             keys['cache_size'] = None
-        if keys['mbps']:        # of which null_blk lets nothing pass that is larger than what it does in 20 ms
+        if keys['mbps']:        # null_blk dispatches no I/O that takes longer than 20 ms at this rate
             keys['discard'] = 0
         self.note(f'{name}: ' + ' '.join(f'{key}={value}' for key, value in keys.items() if value is not None))
         folder = f'{NULLB}/{name}'
@@ -107,21 +107,21 @@ class Disk:
         return name
 
     def make_null(self):
-        """Nothing on top."""
+        """Makes a null_blk disk."""
         self.null()
 
     def make_zoned(self):
-        """Host-managed; some zones may be conventional, which a sequential load does not mind."""
+        """Makes a host-managed zoned disk; some zones may be conventional, which ZoneLoad can use as well."""
         self.zoned = True
         self.null(ZONED_MIB, zoned=1, zone_size=4, zone_nr_conv=self.rng.choice((0, 0, 2)), cache_size=None,
                   zone_max_open=self.rng.choice((0, 8)), virt_boundary=0)
 
     def make_loop(self):
-        """Over a disk, with or without the page cache between."""
+        """Makes a loop device over a disk, with or without direct I/O."""
         self.loop_over(f'/dev/{self.null()}')
 
     def make_file(self):
-        """A loop device over a file in memory."""
+        """Makes a loop device over a file in memory."""
         path = f'{self.folder}/loop{self.number}'
         with open(path, 'wb') as file:
             file.truncate(SIZE_MIB * MIB)
@@ -129,14 +129,14 @@ class Disk:
         self.loop_over(path)
 
     def loop_over(self, path):
-        """The loop device itself."""
+        """Makes the loop device over a file or a node."""
         node = loop(self.undo, FIRST_LOOP + self.number)
         run('losetup', f'--direct-io={self.rng.choice(("on", "off"))}', node, path)
         self.undo.callback(run, 'losetup', '-d', node)
         self.nodes.append(os.path.basename(node))
 
     def make_dm(self, table):
-        """The device for a table, which may get another one later."""
+        """Makes the dm device with a table, which may be replaced later."""
         if not os.path.exists('/dev/mapper/control'):
             run('dmsetup', '--noudevsync', 'mknodes')
         self.dm_name, self.table = f'tq{self.number}', table
@@ -145,20 +145,20 @@ class Disk:
         self.nodes.append('dm-' + run('dmsetup', 'info', '-c', '--noheadings', '-o', 'minor', self.dm_name))
 
     def make_linear(self):
-        """All of one disk."""
+        """Makes a linear dm device over all of a disk."""
         name = self.null()
         self.make_dm(f'0 {read(f"/sys/block/{name}/size").strip()} linear /dev/{name} 0')
 
     make_flakey = make_linear
 
     def make_striped(self):
-        """Two disks."""
+        """Makes a striped dm device over two disks."""
         one, two = self.null(SIZE_MIB // 2), self.null(SIZE_MIB // 2)
         half = int(read(f'/sys/block/{one}/size'))
         self.make_dm(f'0 {half * 2} striped 2 {self.rng.choice((8, 128))} /dev/{one} 0 /dev/{two} 0')
 
     def make_raid0(self):
-        """Two disks, by md."""
+        """Makes a RAID0 of md over two disks."""
         node = f'/dev/md{self.number}'
         members = [f'/dev/{self.null(SIZE_MIB // 2, virt_boundary=0)}' for _ in range(2)]
         env = dict(os.environ, MDADM_NO_UDEV='1')
@@ -169,7 +169,7 @@ class Disk:
         self.nodes.append(os.path.basename(node))
 
     def make_scsi(self):
-        """scsi_debug, which has one store of 8 MiB."""
+        """Makes a disk of scsi_debug, whose disks share one store of 8 MiB."""
         for key, value in (('fake_rw', 0), ('virtual_gb', 0), ('every_nth', 0), ('opts', 0), ('random', 1),
                            ('ndelay', int(10 ** self.rng.uniform(4, 8)))):
             write(f'{SCSI}/{key}', value)
@@ -181,7 +181,7 @@ class Disk:
         self.scsi = self.nodes[0]
 
     def make_fs(self, fs):
-        """A file system on all of it."""
+        """Makes a file system on all of the disk."""
         self.mnt = f'{self.folder}/mnt{self.number}'
         os.mkdir(self.mnt)
         self.undo.callback(os.rmdir, self.mnt)
@@ -189,13 +189,13 @@ class Disk:
         self.fs = fs
 
     def reload(self, table=None, nap=0):
-        """Shell commands that give it a table, if any, and sleep while it is suspended."""
+        """Returns shell commands that replace its table, if one is given, and sleep for nap s while it is suspended."""
         dm, how = ' '.join(DM), self.rng.choice(('', '--noflush', '--nolockfs'))
         load = f'{dm} load {self.dm_name} --table "{table}"; ' if table else ''
         return f'{load}{dm} suspend {how} {self.dm_name} && sleep {nap:.3f}; {dm} resume {self.dm_name}; '
 
     def flakey(self):
-        """Shell commands with which it fails for a while: dm-flakey if the kernel has it, else all or nothing."""
+        """Returns shell commands that make it fail for a while: at times, by dm-flakey, or always, by an error target."""
         length, rng = self.table.split()[1], self.rng
         self.faulty = True
         if 'flakey' in run('dmsetup', 'targets'):
@@ -205,7 +205,7 @@ class Disk:
         return self.reload(table) + f'sleep {nap if self.virtual else nap / 10:.3f}; ' + self.reload(self.table)
 
     def heal(self):
-        """No more faults, but those of dm, which end by themselves."""
+        """Ends all faults but those of dm, which end by themselves."""
         for name in self.nulls:
             folder = f'{NULLB}/{name}'
             for kind in ('timeout_inject', 'requeue_inject'):
@@ -219,7 +219,7 @@ class Disk:
             write(f'{SCSI}/opts', 0)
 
     def pull(self):
-        """Shell commands by which a part of it goes, if one can; the file system is synced first, which may take a while."""
+        """Returns shell commands that remove a part of it, if possible; the kernel syncs the file system first."""
         if not self.nulls and not self.scsi:
             return None
         self.gone = self.faulty = True
@@ -228,7 +228,7 @@ class Disk:
         return f'echo 0 >{NULLB}/{self.rng.choice(self.nulls)}/power'
 
     def held(self):
-        """Bios that wait for limits on one of its devices, and those that wait for their share or are on their way."""
+        """Returns (bios that its devices hold for limits, bios that wait for their share or are in flight)."""
         waiting = shared = 0
         for name in self.nodes:
             folder = f'{DEBUG_BLOCK}/{name}/ioband'
@@ -239,12 +239,12 @@ class Disk:
         return waiting, shared
 
     def close(self):
-        """It goes, from the top on."""
+        """Removes the disk, from the top on."""
         self.undo.close()
 
 
 def wait_new(before):
-    """The block device that has come."""
+    """Waits for a new block device; returns its name."""
     for _ in range(100):
         new = sorted(set(os.listdir('/sys/block')) - before)
         if new and os.path.exists(f'/dev/{new[0]}'):

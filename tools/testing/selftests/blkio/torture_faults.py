@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults of a round of torture: disks that stand still, fail or go, memory that runs short. See torture_changes.py."""
+"""Faults of a round of torture: disks stall, fail or are pulled, and memory runs short. See torture_changes.py."""
 import contextlib
 import errno
 import os
@@ -11,7 +11,7 @@ FAILSLAB = '/sys/kernel/debug/failslab'
 
 
 class Faults:
-    """Each function but the first ones is one change."""
+    """The changes that make faults: each function but the first ones makes one."""
 
     def __init__(self, world):
         self.world, self.rng = world, world.rng
@@ -19,20 +19,20 @@ class Faults:
         self.failslab = False
 
     def short(self):
-        """Some time, in seconds."""
+        """Returns a random short time, s."""
         return 10 ** self.rng.uniform(-2, 1.5 if self.world.virtual else 0)
 
     def pick_disk(self, *, alive=True):
-        """One of them, or None."""
+        """Returns a random disk, or None."""
         disks = [disk for disk in self.world.disks if not (alive and disk.gone)]
         return self.rng.choice(disks) if disks else None
 
     def failing(self):
-        """What is done inside may find no memory, if failslab is on."""
+        """Returns a context in which allocations may fail, if failslab is on."""
         return Failing() if self.failslab and self.rng.random() < 0.5 else contextlib.nullcontext()
 
     def suspend(self, _):
-        """A dm device is suspended for a while."""
+        """Suspends a dm device for a while."""
         disk = self.pick_disk()
         if not disk or not disk.dm_name or self.world.disk_busy(disk):
             return None
@@ -41,7 +41,7 @@ class Faults:
         return f'{disk.dm_name} {nap:.3f}'
 
     def flakey(self, _):
-        """A dm device fails now and then for a while."""
+        """Makes a dm device fail at times, for a while."""
         disk = self.pick_disk()
         if not disk or disk.kind != 'flakey' or self.world.disk_busy(disk):
             return None
@@ -50,7 +50,7 @@ class Faults:
         return text
 
     def badblocks(self, _):
-        """Some blocks of null_blk cannot be read or written for a while."""
+        """Makes some blocks of a null_blk disk bad for a while."""
         disk = self.pick_disk()
         if not disk or not disk.nulls or disk.zoned:
             return None
@@ -62,7 +62,7 @@ class Faults:
         return text
 
     def inject(self, _):
-        """Requests of null_blk time out, or are put back into the queue, for a while."""
+        """Makes requests of null_blk time out, or go back into the queue, for a while."""
         disk = self.pick_disk()
         if not disk or not disk.nulls or not os.path.isdir(f'{NULLB}/{disk.nulls[0]}/timeout_inject'):
             return None
@@ -76,7 +76,7 @@ class Faults:
         return f'{kind} {name}'
 
     def scsi_errors(self, _):
-        """scsi_debug forgets commands, fails them or breaks them off for a while."""
+        """Makes scsi_debug forget, fail or abort commands for a while."""
         disk = self.pick_disk()
         if not disk or not disk.scsi:
             return None
@@ -88,7 +88,7 @@ class Faults:
         return f'opts {opts:#x}'
 
     def pull(self, _):
-        """A disk goes under load; when nobody uses the rest any more, that goes as well, and another one comes."""
+        """Pulls a part of a disk under load; later replace() removes the rest and makes another disk."""
         disk = self.pick_disk()
         text = disk.pull() if disk and not self.is_one_going() else None
         if not text:
@@ -101,11 +101,11 @@ class Faults:
         return f'{disk}: {text}'
 
     def is_one_going(self):
-        """A disk was pulled and has not been replaced yet."""
+        """Returns whether a disk was pulled and has not been replaced yet."""
         return any(disk.gone for disk in self.world.disks)
 
     def replace(self, disk):
-        """The rest of a disk that was pulled; not yet if it is used."""
+        """Replaces the rest of a disk that was pulled, or tries again later if it is in use."""
         for load in [load for load in self.world.loads if load.disk is disk]:
             load.end()
         self.lift_all([disk])
@@ -116,14 +116,14 @@ class Faults:
         self.world.add_disk()
 
     def after(self):
-        """The time a little later."""
+        """Returns a time a little later, s."""
         return self.world.now() + self.short()
 
     def failslab_switch(self, _):
         """
-        Allocations of the raw loads, and of what is written to control files, fail now and then, or no more. Not where
-        null_blk has a cache: when it runs out of memory while it writes that back, it keeps some pages locked, and
-        later looks for one that is not for ever.
+        Makes allocations of the raw loads, and of writes to control files, fail at times, or not any more. Not where
+        null_blk has a cache: if an allocation fails while it writes the cache back, it keeps some pages locked, and
+        later searches for an unlocked page for ever.
         """
         if not os.path.isdir(FAILSLAB):
             return None
@@ -139,14 +139,14 @@ class Faults:
 
     @staticmethod
     def slab(chance):
-        """In percent, of tasks that were chosen."""
+        """Sets the chance of a failure in percent, for the chosen tasks."""
         if os.path.isdir(FAILSLAB):
             for key, value in (('verbose', 0), ('task-filter', 'Y'), ('ignore-gfp-wait', 'N'), ('times', -1), ('probability', chance)):
                 write(f'{FAILSLAB}/{key}', value)
 
 
 class Failing:
-    """Allocations of this thread fail while in here."""
+    """A context in which allocations of this thread fail."""
 
     def __init__(self):
         self.file = os.open('/proc/thread-self/make-it-fail', os.O_WRONLY)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes files in a folder at random, by write(), direct I/O and mmap(), and knows what must be in them.
+"""Writes files in a folder at random, by write(), direct I/O and mmap(), and checks what is in them.
 
-What is read on the way is compared. SIGTERM ends it: then everything is synced, dropped from the page cache and
-compared. Prints a line of key=value; exits 1 if data was wrong, 3 after an error of a system call, which it names.
+Data that is read meanwhile is compared. SIGTERM ends the program: then all files are synced, dropped from the page
+cache and compared. Prints a line of key=value; exits with 1 if data was wrong, with 3 after an error of a system
+call, which it names.
 """
 import argparse
 import mmap
@@ -16,11 +17,11 @@ import time
 
 BLOCK = 4096
 FILES = 4
-MOST = 32               # blocks at once
+MOST = 32               # blocks of an operation at most
 
 
 class Files:
-    """The files, and the generation of each block of theirs; 0 is a hole."""
+    """The files, and the generation of each of their blocks; 0 is a hole."""
 
     def __init__(self, args):
         self.args, self.rng = args, random.Random(args.seed)
@@ -33,20 +34,20 @@ class Files:
             os.close(os.open(name, os.O_CREAT | os.O_RDWR))
 
     def content(self, number, block, generation):
-        """What must be in a block."""
+        """Returns the bytes that must be in a block."""
         if not generation:
             return bytes(BLOCK)
         return struct.pack('<IIII', self.args.seed, number, block, generation) * (BLOCK // 16)
 
     def some(self, number):
-        """(first block, how many) that are in the file, or None."""
+        """Returns (first block, number of blocks) of a random part of the file, or None."""
         if not self.known[number]:
             return None
         first = self.rng.randrange(len(self.known[number]))
         return first, min(self.rng.randint(1, MOST), len(self.known[number]) - first)
 
     def write(self, number, flags=0):
-        """Some blocks, buffered or not."""
+        """Writes some blocks, buffered or direct."""
         first, count = self.rng.randrange(self.blocks), self.rng.randint(1, MOST)
         count = min(count, self.blocks - first)
         self.generation += 1
@@ -63,11 +64,11 @@ class Files:
         self.bytes += count * BLOCK
 
     def direct(self, number):
-        """Past the page cache."""
+        """Writes some blocks by direct I/O."""
         self.write(number, os.O_DIRECT)
 
     def map(self, number):
-        """By stores to memory."""
+        """Writes some blocks through a mapping."""
         part = self.some(number)
         if not part:
             return
@@ -85,7 +86,7 @@ class Files:
         self.bytes += part[1] * BLOCK
 
     def read(self, number, part=None):
-        """Compares; from the disk if nothing else keeps the pages."""
+        """Reads and compares some blocks; from the disk if their pages can be dropped."""
         part = part or self.some(number)
         if not part:
             return
@@ -104,7 +105,7 @@ class Files:
                           f'found {data[i * BLOCK:i * BLOCK + 16].hex()}')
 
     def sync(self, number):
-        """fsync() or fdatasync()."""
+        """Calls fsync() or fdatasync()."""
         fd = os.open(self.names[number], os.O_RDWR)
         try:
             self.rng.choice((os.fsync, os.fdatasync))(fd)
@@ -112,24 +113,24 @@ class Files:
             os.close(fd)
 
     def cut(self, number):
-        """Some of its end goes."""
+        """Truncates the file."""
         keep = self.rng.randint(0, len(self.known[number]))
         os.truncate(self.names[number], keep * BLOCK)
         del self.known[number][keep:]
 
     def replace(self, number):
-        """It goes; a new one comes."""
+        """Removes the file and makes a new one."""
         os.unlink(self.names[number])
         os.close(os.open(self.names[number], os.O_CREAT | os.O_RDWR))
         self.known[number] = []
 
     def rename(self, number):
-        """Another name, and back."""
+        """Renames the file, and back."""
         os.rename(self.names[number], self.names[number] + '.x')
         os.rename(self.names[number] + '.x', self.names[number])
 
     def work(self, going):
-        """Until going() says no."""
+        """Makes operations until going() returns False."""
         kinds = [self.write] * 8 + [self.direct] * 2 + [self.map] * 2 + [self.read] * 5 + [self.sync] * 3 + \
                 [self.cut, self.replace, self.rename]
         while going():
@@ -143,7 +144,7 @@ class Files:
 
 
 def main():
-    """Command line."""
+    """Parses the command line, and does what it asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--rate', type=float, default=10, help='operations a second')
@@ -154,7 +155,7 @@ def main():
     args = parser.parse_args()
     files, error = Files(args), 0
     try:
-        # torture_loads.py sees by this that it has begun
+        # this tells torture_loads.py that the load has begun
         os.open(args.folder, os.O_RDONLY)
         files.work(lambda: not stop)
     except OSError as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The loads of a round of torture: processes that verify their data, and short ones beside them."""
+"""The loads of a round of torture: processes that verify their data, and short commands beside them."""
 import contextlib
 import fcntl
 import glob
@@ -17,7 +17,7 @@ BLKRESETZONE = 0x40101283
 
 
 def spawn(command, place, output):
-    """Starts a command in a group; its output goes to a file."""
+    """Starts a command in a group, with its output in a file; returns the process."""
     def enter():
         write(f'{place}/cgroup.procs', 0)
     with open(output, 'ab') as file:
@@ -25,7 +25,7 @@ def spawn(command, place, output):
 
 
 class Load:
-    """A process that does I/O to a part of a disk until it is told to end, and then knows whether all was well."""
+    """A process that does I/O to a part of a disk until it is told to end, and then tells whether its data was right."""
     made = 0
 
     def __init__(self, world, disk, slot):
@@ -52,59 +52,61 @@ class Load:
                         '-w', self.state, *self.more(), disk.node()]
 
     def more(self):
-        """More options; limits of a byte a second hold what is under way for hours, and hangs are for the watchdog."""
+        """Returns more options. A load waits for I/O for ever, as low limits can hold it for hours: see Watchdog."""
         return ['-e', '-l', '0']
 
     def offset(self):
-        """Where its part of the disk begins."""
+        """Returns the offset of its part of the disk, bytes."""
         return self.slot * self.disk.slot
 
     def running(self):
-        """It may still do I/O."""
+        """Returns whether the load may still do I/O."""
         return self.process.poll() is None
 
     def begun(self):
-        """It has had its disk or file system open. Earlier a signal may end it in the middle of a path, after which a root on 9p finds
-        no file any more."""
+        """Returns whether the load has opened its disk or file system.
+
+        A signal before that may end it during the look-up of a path, after which a root on 9p finds no file any more.
+        """
         if not self.seen_open:
             with contextlib.suppress(OSError):
                 files = [os.readlink(file) for file in glob.glob(f'/proc/{self.process.pid}/fd/*')]
-                # the node of a disk that was pulled has gone
+                # the node of a disk that was pulled does not exist any more
                 names = [file.removesuffix(' (deleted)') for file in files]
                 self.seen_open = any(name in (self.disk.node(), self.disk.mnt) for name in names)
         return self.seen_open
 
     def signal(self, number):
-        """If there is somebody to get it."""
+        """Sends a signal to the process, if it runs."""
         if self.running():
             self.process.send_signal(number)
 
     def pause(self, on):
-        """SIGSTOP or SIGCONT."""
+        """Sends SIGSTOP or SIGCONT."""
         self.stopped = on
         self.signal(signal.SIGSTOP if on else signal.SIGCONT)
 
     def end(self):
-        """It shall end when all that is under way has ended; a comparison goes on."""
+        """Makes the load end after its I/O in flight; a comparison goes on."""
         self.pause(False)
         if not self.checking or self.disk.gone:
             self.ending, self.told = True, False
             self.tell()
 
     def tell(self):
-        """The signal to end, as soon as it has begun: step() tries again."""
+        """Sends the signal to end if the load has begun; else step() tries again."""
         if self.ending and not self.told and self.begun():
             self.told = True
             self.signal(signal.SIGTERM)
 
     def kill(self):
-        """Nobody will know what it wrote."""
+        """Kills the load, after which it is not known what it wrote."""
         self.killed = True
         self.pause(False)
         self.signal(signal.SIGKILL)
 
     def step(self):
-        """Judges it once it has ended, then compares its data; whether its part of the disk is free."""
+        """Judges the load once it has ended, then compares its data; returns whether its part of the disk is free."""
         if self.running():
             self.tell()
             return False
@@ -119,48 +121,48 @@ class Load:
         return False
 
     def result(self):
-        """What it printed."""
+        """Returns ({key of PATTERN: number}, lines) of the output; the first is None if the numbers are missing."""
         with open(self.output, encoding='utf-8', errors='replace') as file:
             lines = file.read().splitlines()
         words = dict(word.split('=', 1) for word in (lines[-1] if lines else '').split() if '=' in word)
         return {key: int(words.get(key, 0)) for key in PATTERN} if 'submitted' in words else None, lines
 
     def wrong(self):
-        """What was wrong with it, now that it has ended, or nothing."""
+        """Returns what was wrong with a load that has ended, or ''."""
         code, (result, lines) = self.process.returncode, self.result()
         ended = self.ending and code == -signal.SIGTERM
         if self.killed or (ended and not lines):
             return ''
         tail = ' | '.join(lines[-3:])
         if result is None:
-            # a disk that has gone cannot be opened, and a store to a mapped file may find no page
+            # a removed disk cannot be opened, and a store to a mapping of a file there may fail
             return '' if self.disk.faulty or self.excused else f'{self}: status {code}: {tail}'
         self.world.count_io(result['completed'])
-        # What a file system still has of data after an error is its own affair.
+        # After an error, data in a file system need not be right.
         bad = result['bad'] and not (self.disk.fs and self.disk.faulty)
         if result['submitted'] != result['completed'] or result['dup'] or result['lost'] or bad:
             return f'{self}: {tail}'
-        # a second signal can come when all has been said
+        # a second signal can arrive after the load has printed its result
         failed = result['errors'] or result['short'] or result['errno'] or (code and not ended)
         if failed and not (self.disk.faulty or self.excused):
-            return f'{self}: an error where none was made: {tail}'
+            return f'{self}: an error on a disk without injected faults: {tail}'
         return ''
 
     def can_check(self):
-        """What it wrote is known and can be read: it was not killed, and nobody makes errors now."""
+        """Returns whether its data can be compared: the load was not killed, and no faults are injected now."""
         return not (self.killed or self.disk.gone or (self.disk.faulty and not self.world.healed)) and os.path.exists(self.state)
 
     def check_command(self):
-        """What compares the data with the state."""
+        """Returns the command that compares the data with the state of the load."""
         return ['smp_verify', '-b', str(self.bs), '-d', '16' if self.disk.slot // self.bs > 16 else '1', '-o', str(self.offset()),
                 '-s', str(self.disk.slot), '-c', self.state, self.disk.node()]
 
 
 class ZoneLoad(Load):
-    """Writes its zones once, from their start to their end; an error ends it."""
+    """A load that writes its zones once, from their start to their end; an error ends it."""
 
     def more(self):
-        """They are empty at first."""
+        """Returns more options; the zones are empty at first."""
         with contextlib.suppress(OSError):
             with open(self.disk.node(), 'rb+', buffering=0) as file:
                 fcntl.ioctl(file, BLKRESETZONE, struct.pack('QQ', self.offset() >> 9, self.disk.slot >> 9))
@@ -168,25 +170,25 @@ class ZoneLoad(Load):
 
 
 class FileLoad(Load):
-    """Files of a file system, which has shut down after an error."""
+    """A load on files of a file system, which shuts down after an error."""
 
     def wrong(self):
-        """No other load of it would get far."""
+        """Returns what was wrong; after an error the disk gets no other load."""
         self.disk.broken |= self.process.returncode > 0
         return super().wrong()
 
     def begin(self):
-        """torture_files.py compares by itself."""
+        """Chooses the command: torture_files.py, which compares its data itself."""
         rate = 10 ** (self.rng.uniform(-0.3, 1.3) if self.world.virtual else self.rng.uniform(0.5, 2))
         self.command = [sys.executable, '-B', f'{HERE}/torture_files.py', '--seed', str(self.rng.randrange(1 << 30)), '--rate', f'{rate:.2f}',
                         '--size', str(self.rng.choice((1, 4, 16)) * MIB), self.disk.mnt]
 
     def can_check(self):
-        """It did."""
+        """Returns False, since torture_files.py has compared its data itself."""
         return False
 
 
 def make(world, disk, slot):
-    """The load for a disk."""
+    """Returns a load for a disk."""
     kind = FileLoad if disk.fs else ZoneLoad if disk.zoned else Load
     return kind(world, disk, slot)
