@@ -110,6 +110,21 @@ class Longterm:
                 elif list(other.hunks()) and called(other) != called(ours[path]):
                     words = ', '.join(sorted(called(other) ^ called(ours[path])))
                     found.append(f'{where} and patches/{name} do not call the same of ours: {words}')
+        return found or self.lost_places()
+
+    def lost_places(self):
+        """Returns the hunks in files of ours that do not apply to what the patches before them make, as sentences."""
+        found, content = [], {}
+        for name, text in self.patches().items():
+            for diff in Patch(text).diffs:
+                if diff.path in self.series.owner and diff.is_new:
+                    content[diff.path] = patchfile.content_of(diff)
+                elif diff.path in content:
+                    try:
+                        content[diff.path] = patchfile.apply(diff, content[diff.path])
+                    except PatchError as error:
+                        found.append(f'patches/{self.base}/{name}: {error}')
+                        del content[diff.path]
         return found
 
 

@@ -12,6 +12,7 @@ import patchfile    # noqa: E402
 from patchfile import Patch     # noqa: E402
 
 NAME = '0001-block-add-a.patch'
+SECOND = '0002-block-add-c.patch'
 HEADER = 'From 0 Mon Sep 17 00:00:00 2001\nFrom: T <t@example.org>\nSubject: [PATCH] block: add a\n\nWhy.\n---\n'
 
 
@@ -24,6 +25,7 @@ class Series:
     """A replacement of manifest.Series with what longterm.Longterm uses: one patch with one hook and one new file."""
 
     adds = {NAME: ['block/ioband/a.c']}
+    owner = {'block/ioband/a.c': NAME}
 
     def __init__(self, top, source='int a;\nint later;\nint b;\n', call='ioband_bio'):
         self.top = top
@@ -33,6 +35,19 @@ class Series:
         """Returns the patch."""
         assert name == NAME
         return Patch(self.text)
+
+
+class TwoPatches(Series):
+    """The same with a second patch, which adds a line at the end of the file."""
+
+    adds = {**Series.adds, SECOND: []}
+
+    def parse(self, name):
+        """Returns the patch."""
+        if name == NAME:
+            return super().parse(name)
+        source = patchfile.content_of(super().parse(NAME).diffs[1])
+        return Patch(HEADER + '\n' + str(patchfile.changed_file('block/ioband/a.c', source, source + 'int c;\n')))
 
 
 class TestLongterm(unittest.TestCase):
@@ -86,6 +101,14 @@ class TestLongterm(unittest.TestCase):
         """A hook whose function was renamed in the series, and a line that is gone, are faults."""
         self.assertIn('ioband_bio, ioband_else', self.base(call='ioband_else').faults()[0])
         self.assertIn('block/ioband/a.c', self.base(source='int z;\n').faults()[0])
+
+    def test_place_is_lost(self):
+        """A hunk of a later patch in a file of the series, around which the series has changed lines, is a fault."""
+        self.write(SECOND, str(patchfile.changed_file('block/ioband/a.c', 'int a;\nint b;\nint z;\n',
+                                                      'int a;\nint b;\nint z;\nint d;\n')))
+        good, lost = (TwoPatches(self.top, source=f'int a;\nint later;\nint b;\nint {last};\n') for last in 'zy')
+        self.assertEqual(longterm.Longterm(good, '6.1').faults(), [])
+        self.assertIn(SECOND, longterm.Longterm(lost, '6.1').faults()[0])
 
 
 if __name__ == '__main__':
