@@ -45,8 +45,8 @@ check:
 	@scripts/check
 
 # what fails most often, and soonest
-QUICK = abi_v1 abi_v2 limits_default split burst escape window hierarchy live_change wakeups weights_open weights_tree weights_sync \
-	meta stats
+QUICK = abi_v1 abi_v2 limit_default limit_split limit_burst dirty_escape limit_window limit_hierarchy \
+	limit_live_change limit_wakeups weight_open weight_tree weight_sync limit_meta abi_stats
 quick:
 	@scripts/deps build test
 	@scripts/apply

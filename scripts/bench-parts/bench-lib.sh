@@ -7,8 +7,8 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : >"$GUEST_OUT/spec"
 
-# shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
-. "$top/tools/testing/selftests/blkio/blkio_lib.sh"
+# shellcheck source=../../tools/testing/selftests/blkio/lib/blkio_lib.sh
+. "$top/tools/testing/selftests/blkio/lib/blkio_lib.sh"
 
 # spec KIND SCENARIO CASE KEY=VALUE... FILE...: adds a line for bench_rows.py
 spec() {

@@ -11,8 +11,8 @@
 #   iocost-tuned  the same, and a model of this disk, see tune
 # BFQ runs without low_latency, as its documentation recommends for control of bandwidth; this improves S1.
 . "$(dirname "${BASH_SOURCE[0]}")/bench-lib.sh"
-# shellcheck source=../../tools/testing/selftests/blkio/blkio_share.sh
-. "$top/tools/testing/selftests/blkio/blkio_share.sh"
+# shellcheck source=../../tools/testing/selftests/blkio/lib/blkio_share.sh
+. "$top/tools/testing/selftests/blkio/lib/blkio_share.sh"
 
 SERIAL="completion_nsec=100000 mbps=100"
 ONE_TAG="completion_nsec=6600000 hw_queue_depth=1"

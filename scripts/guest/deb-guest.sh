@@ -6,12 +6,12 @@
 # timeout: 900
 . "$(dirname "$0")/guard.sh"
 HERE=$(cd "$(dirname "$0")/../../tools/testing/selftests/blkio" && pwd)
-# shellcheck source=../../tools/testing/selftests/blkio/blkio_lib.sh
-. "$HERE/blkio_lib.sh"
-# shellcheck source=../../tools/testing/selftests/blkio/blkio_tools.sh
-. "$HERE/blkio_tools.sh"
-# shellcheck source=../../tools/testing/selftests/blkio/blkio_systemd.sh
-. "$HERE/blkio_systemd.sh"
+# shellcheck source=../../tools/testing/selftests/blkio/lib/blkio_lib.sh
+. "$HERE/lib/blkio_lib.sh"
+# shellcheck source=../../tools/testing/selftests/blkio/lib/blkio_tools.sh
+. "$HERE/lib/blkio_tools.sh"
+# shellcheck source=../../tools/testing/selftests/blkio/lib/blkio_systemd.sh
+. "$HERE/lib/blkio_systemd.sh"
 
 installed() { dpkg -S "/boot/vmlinuz-$(uname -r)" "/lib/modules/$(uname -r)/modules.dep"; }
 

@@ -6,7 +6,7 @@ import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
-sys.path.insert(0, TOP + '/tools/testing/selftests/blkio')
+sys.path.insert(0, TOP + '/tools/testing/selftests/blkio/lib')
 import attack_judge
 import attack_plan
 from attack_judge import NSEC, Event, Limit

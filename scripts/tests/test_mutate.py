@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) +
 import mutate
 
 TABLE = '''# a comment
-one dir/a.c kunit burst
+one dir/a.c kunit limit_burst
 \tThe first is wrong.
 -a = 1;
 +a = MUTANT ? 2 : 1;
@@ -39,7 +39,7 @@ class TestMutate(unittest.TestCase):
     def test_parse(self):
         """All parts of a fault are read."""
         one, two = faults()
-        self.assertEqual((one.name, one.path, one.tests, one.what), ('one', 'dir/a.c', ['kunit', 'burst'], 'The first is wrong.'))
+        self.assertEqual((one.name, one.path, one.tests, one.what), ('one', 'dir/a.c', ['kunit', 'limit_burst'], 'The first is wrong.'))
         self.assertEqual(two.old, ['b();', 'c();'])
 
     def test_incomplete(self):

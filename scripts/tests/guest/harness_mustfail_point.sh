@@ -3,8 +3,8 @@
 # A test with a point that fails. scripts/must-fail expects the run to fail, and its output to have
 # the text in the next line:
 # because: a point that fails
-# shellcheck source=../../../tools/testing/selftests/blkio/blkio_lib.sh
-. "$(dirname "$0")/../../../tools/testing/selftests/blkio/blkio_lib.sh"
+# shellcheck source=../../../tools/testing/selftests/blkio/lib/blkio_lib.sh
+. "$(dirname "$0")/../../../tools/testing/selftests/blkio/lib/blkio_lib.sh"
 
 plan 2
 check "a point that passes" true

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # A test whose points pass while the kernel warns. See harness_mustfail_point.sh.
 # because: the kernel complained
-# shellcheck source=../../../tools/testing/selftests/blkio/smp_lib.sh
-. "$(dirname "$0")/../../../tools/testing/selftests/blkio/smp_lib.sh"
+# shellcheck source=../../../tools/testing/selftests/blkio/lib/stress_lib.sh
+. "$(dirname "$0")/../../../tools/testing/selftests/blkio/lib/stress_lib.sh"
 
 plan 3
 check "the kernel has not warned before the fault" no_splat

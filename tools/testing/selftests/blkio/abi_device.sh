@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Device settings: what io.ioband and blkio.ioband of the root group accept, refuse and show.
 # configs: uml-vt uml-debug qemu
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 # both VERSION NAME DISK: runs all points on one hierarchy; DISK is a free name for a second disk
 both() {

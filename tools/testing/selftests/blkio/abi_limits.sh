@@ -4,8 +4,8 @@
 # the files of weights belong to mainline's controllers, which work.
 # configs: uml-vt
 # args: ioband=limits
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 grep -qw ioband=limits /proc/cmdline || skip_all "not booted with ioband=limits"
 plan 33

@@ -4,8 +4,8 @@
 # blk-throttle's steps of 0.1 s.
 # configs: uml-vt
 # args: ioband=off
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 grep -qw ioband=off /proc/cmdline || skip_all "not booted with ioband=off"
 plan 21

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # cgroup v1: what the blkio.throttle files accept, refuse and show.
 # configs: uml-vt uml-debug qemu
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 mount_cgroup v1
 group g

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # cgroup v2: what io.max accepts, refuses and shows.
 # configs: uml-vt uml-debug qemu
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 mount_cgroup v2
 group g

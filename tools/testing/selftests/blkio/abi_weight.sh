@@ -3,8 +3,8 @@
 # Weights: what blkio.weight and blkio.weight_device on v1 and io.weight on v2 accept, refuse and
 # show, also under BFQ's names, and the weights in io.stat.
 # configs: uml-vt uml-debug qemu
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_abi.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_abi.sh"
 
 # WEIGHT is the file of group g's weight, OWN the file of its weights for devices.  On v2 both are
 # io.weight, which begins with "default N".

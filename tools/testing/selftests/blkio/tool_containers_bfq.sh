@@ -4,12 +4,12 @@
 # that has a weight. The bounds are those of mainline's BFQ, see tool_containers_bfq_off.sh.
 # configs: uml-tools-long
 # root: bookworm
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
 the_cgroup v2
-# shellcheck source=blkio_container.sh
-. "$HERE/blkio_container.sh"
-. "$HERE/blkio_bfq.sh"
+# shellcheck source=lib/blkio_container.sh
+. "$HERE/lib/blkio_container.sh"
+. "$HERE/lib/blkio_bfq.sh"
 
 # both: the I/Os of the two containers together
 both() { echo $(($(val light ios) + $(val heavy ios))); }

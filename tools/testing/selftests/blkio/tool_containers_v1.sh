@@ -4,11 +4,11 @@
 # configs: uml-tools uml-tools-long
 # root: bookworm
 # args: systemd.unified_cgroup_hierarchy=0
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
 the_cgroup v1
-# shellcheck source=blkio_container.sh
-. "$HERE/blkio_container.sh"
+# shellcheck source=lib/blkio_container.sh
+. "$HERE/lib/blkio_container.sh"
 
 plan 20
 containers

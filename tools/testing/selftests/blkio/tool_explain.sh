@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # tools/cgroup/ioband_explain.py: its answers about groups and processes with limits and weights, on v1 and v2.
 # configs: uml-vt
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_explain.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_explain.sh"
 
 # limits: a process in a/b, where a and b both have limits; the tightest is a's on v2; on v1 that does not apply
 limits() {

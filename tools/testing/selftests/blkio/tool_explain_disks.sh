@@ -4,8 +4,8 @@
 # nothing; a user without privileges; and processes that end.
 # configs: uml-vt
 # timeout: 300
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_explain.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_explain.sh"
 MNT=$TMP/mnt
 
 # on_fs KIND NODE: a new file system at $MNT/KIND

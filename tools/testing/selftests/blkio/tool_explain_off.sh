@@ -4,8 +4,8 @@
 # both hierarchies mounted.
 # configs: uml-vt
 # args: ioband=yes ioband=off
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_explain.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_explain.sh"
 
 # wrong NUMBER TEXT...: --check finds this number of things, and all of these texts
 wrong() {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # libcgroup: cgcreate, cgset, cgget, cgexec, cgclassify, cgconfigparser, cgsnapshot, cgdelete; on v1 and v2.
 # configs: uml-vt
-. "$(dirname "$0")/blkio_lib.sh"
-# shellcheck source=blkio_tools.sh
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_tools.sh
+. "$HERE/lib/blkio_tools.sh"
 
 # for each hierarchy a file of limits, a limit in its format, and a file of weights
 names() {

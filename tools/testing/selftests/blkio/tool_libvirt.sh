@@ -3,9 +3,9 @@
 # blkiotune of libvirt: libvirt itself does not run here. The files that it writes to the group of a domain that is not
 # a systemd unit, key by key (vircgroupv1.c, vircgroupv2.c), are written, measured and read back.
 # configs: uml-vt
-. "$(dirname "$0")/blkio_lib.sh"
-# shellcheck source=blkio_tools.sh
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_tools.sh
+. "$HERE/lib/blkio_tools.sh"
 
 # tune KEY VALUE: a key of blkiotune; a rate of 0 is no limit, a weight of 0 for a device removes that weight
 tune() {

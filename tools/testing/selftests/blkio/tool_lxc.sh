@@ -3,11 +3,11 @@
 # LXC: keys in the configuration of a container, lxc-execute, lxc-start, and lxc-cgroup on a running container.
 # configs: uml-tools-long
 # root: bookworm
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
 the_cgroup "${1:-v2}"
-# shellcheck source=blkio_container.sh
-. "$HERE/blkio_container.sh"
+# shellcheck source=lib/blkio_container.sh
+. "$HERE/lib/blkio_container.sh"
 case $CGV in
 v1) PREFIX=lxc.cgroup.blkio DEVICE_WEIGHT=blkio.weight_device ;;
 v2) PREFIX=lxc.cgroup2.io DEVICE_WEIGHT=io.weight ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # tools/cgroup/ioband_top.py: its output for groups with limits and weights, on v1 and v2.
 # configs: uml-vt
-. "$(dirname "$0")/blkio_lib.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
 TOP=$HERE/../../../cgroup/ioband_top.py
 
 # says EXPRESSION: is EXPRESSION true for the last --json? g("NAME") is a group of the disk, d the disk

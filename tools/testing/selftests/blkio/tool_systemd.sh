@@ -4,10 +4,10 @@
 # under load.
 # configs: uml-tools uml-tools-long
 # root: bookworm
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
-# shellcheck source=blkio_systemd.sh
-. "$HERE/blkio_systemd.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
+# shellcheck source=lib/blkio_systemd.sh
+. "$HERE/lib/blkio_systemd.sh"
 
 limits() {
 	local name

@@ -4,8 +4,8 @@
 # and so do those of the user's slice, which the user cannot change.
 # configs: uml-tools-long
 # root: bookworm
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
 USER_ID=1000
 SLICE=user.slice/user-$USER_ID.slice
 BELOW=$SLICE/user@$USER_ID.service

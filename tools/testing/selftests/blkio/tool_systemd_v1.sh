@@ -5,10 +5,10 @@
 # configs: uml-tools uml-tools-long
 # root: bookworm
 # args: systemd.unified_cgroup_hierarchy=0
-. "$(dirname "$0")/blkio_lib.sh"
-. "$HERE/blkio_tools.sh"
-# shellcheck source=blkio_systemd.sh
-. "$HERE/blkio_systemd.sh"
+. "$(dirname "$0")/lib/blkio_lib.sh"
+. "$HERE/lib/blkio_tools.sh"
+# shellcheck source=lib/blkio_systemd.sh
+. "$HERE/lib/blkio_systemd.sh"
 
 limits() {
 	capped "IOReadBandwidthMax=: rate" "IOReadBandwidthMax=$DEV 3M" -f "$DEV"

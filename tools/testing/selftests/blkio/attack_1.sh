@@ -1,8 +1,0 @@
-#!/bin/bash
-# SPDX-License-Identifier: GPL-2.0
-# configs: uml-vt
-# timeout: 300
-# environment: ATTACK_WITHOUT
-# Attacks on limits, generated from seeds: those of cgroup v2 among seeds 1-70; see attack.sh.
-ATTACK_SEED=1-70 ATTACK_ONLY=v2
-. "$(dirname "$0")/attack.sh"
