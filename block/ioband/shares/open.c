@@ -25,7 +25,7 @@
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
 
-/* Let a CPU have its part of the room before one of its bios looks again; without room each looks. */
+/* Let a CPU have its part of the room until a bio looks again.  Without room each bio looks. */
 static void ioband_grant(struct ioband_passed *passed, int room)
 {
 	long part = max(room / (int)num_online_cpus(), 1);
@@ -98,12 +98,13 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
  */
 static bool ioband_is_saturated(struct ioband_sharer *sh, unsigned int infl, s64 now)
 {
-	s64 since_ns = min(now - sh->looked_ns, sh->latency);
+	s64 since_ns = min(now - sh->looked_ns, sh->latency), more;
 	u64 depth = ioband_depth_now(sh);
 
-	if (since_ns > 0)
-		sh->looked_mean += div64_s64(((s64)sh->looked_infl * 1024 - sh->looked_mean) * since_ns,
-					     sh->latency);
+	if (since_ns > 0) {
+		more = (s64)sh->looked_infl * 1024 - sh->looked_mean;
+		sh->looked_mean += div64_s64(more * since_ns, sh->latency);
+	}
 	sh->looked_ns = now;
 	sh->looked_infl = infl;
 	return infl >= IOBAND_OPEN_TIMES * depth || sh->looked_mean >= (s64)depth * 1024 - 512;

@@ -134,7 +134,7 @@ struct ioband_sharer {
 	s64			solo_since;	/* since when the group in dev->solo passes, ns */
 	s64			last_wait_ns;	/* when a bio last had to wait, ns */
 	s64			calm_ns;	/* the gate opens if no bio waited for this long */
-	unsigned int		measured;	/* depth.windows once the closed gate has measured */
+	unsigned int		measured;	/* depth.windows once the device is measured */
 	s64			open_since;
 	s64			looked_ns;	/* when a bio last looked at the open gate, ns */
 	unsigned int		looked_infl;	/* bios in flight then */
