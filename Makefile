@@ -25,7 +25,7 @@ help:
 	@echo 'make check-longterm  the tests in virtual time on each of the longterm kernels $(LONGTERM), which BASE=6.12 chooses'
 	@echo '                     for demo, selftest, shell and tree as well (an hour)'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
-	@echo 'make lab-long        the same with 20 seeds each, and its tables (20 minutes)'
+	@echo 'make lab-long        the same with 20 seeds each, and its tables (an hour and a half)'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'

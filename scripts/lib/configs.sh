@@ -4,7 +4,7 @@
 
 config_fragments() {
 	case $1 in
-	uml-vt)    echo base fs uml vt containers ;;
+	uml-vt|uml-tools*) echo base fs uml vt containers ;;
 	uml-demo)  echo base uml vt ;;
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;
@@ -13,7 +13,7 @@ config_fragments() {
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
 	qemu-rt) echo base qemu rt ;;
-	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools" ;;
+	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools qemu-trace qemu-kcsan qemu-rt" ;;
 	esac
 }
 

@@ -38,15 +38,18 @@ def read(path):
 def stat(patches, before):
     """Returns the diffstat of several patches together; BEFORE: {path: content} of our files before the first patch."""
     lines = {}      # path -> lines added, lines removed
+    ours = set()    # files that these patches add
     for patch in patches:
         for diff in patch.diffs:
+            if diff.is_new and diff.path not in before:
+                ours.add(diff.path)
             added, removed = lines.get(diff.path, (0, 0))
             hunks = [line[0] for _, hunk in diff.hunks() for line in hunk]
             lines[diff.path] = added + hunks.count('+'), removed + hunks.count('-')
     # a line that one patch adds and a later one removes is not counted
-    for path, (added, removed) in lines.items():
-        if path not in before:
-            lines[path] = added - removed, 0
+    for path in ours:
+        added, removed = lines[path]
+        lines[path] = added - removed, 0
     total = [sum(counts) for counts in zip(*lines.values())]
     width = max(map(len, lines))
     return ''.join(f' {path:<{width}} | {added + removed:>4}\n' for path, (added, removed) in sorted(lines.items())) + \

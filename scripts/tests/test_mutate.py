@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/mutate.py: faults are put where the table says, and faults that do not fit are reported."""
+"""Tests of scripts/lib/mutate.py: faults are put where the table says, and faults that do not fit are reported."""
 import os
 import sys
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/patchfile.py: patches are taken apart and put together."""
+"""Tests of scripts/lib/patchfile.py: patches are taken apart and put together."""
 import os
 import subprocess
 import sys

@@ -2,10 +2,15 @@
 """scripts/series on a toy kernel and a toy repository."""
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, SCRIPTS + '/lib')
+import manifest     # noqa: E402
+import patchfile    # noqa: E402
+from patchfile import Patch     # noqa: E402
 
 
 class TestSeries(unittest.TestCase):
@@ -172,6 +177,21 @@ class TestSeries(unittest.TestCase):
         self.series('check')
         self.same_as_work()
         self.assertEqual(self.git(self.tree, 'show', '--name-only', '--format=', 'HEAD'), 'MAINTAINERS\nblock/core.c\nblock/ioband/Makefile\n')
+
+
+class TestStat(unittest.TestCase):
+    """The diffstat of several patches, for a cover letter."""
+
+    def test_lines(self):
+        """Lines of a file that the patches add are counted once; in a file of the kernel a changed line counts twice."""
+        new, newer = 'int a;\nint b;\n', 'int a;\nint c;\n'
+        header = 'From: T <t@example.org>\nSubject: [PATCH] x\n\nWhy.\n---\n\n'
+        patches = [Patch(header + str(patchfile.new_file('block/ioband/a.c', new)) +
+                         str(patchfile.changed_file('block/core.c', 'x\ny\n', 'x\nz\n'))),
+                   Patch(header + str(patchfile.changed_file('block/ioband/a.c', new, newer)))]
+        self.assertEqual(manifest.stat(patches, {}),
+                         ' block/core.c     |    2\n block/ioband/a.c |    2\n'
+                         ' 2 files changed, 3 insertions(+), 1 deletions(-)\n')
 
 
 if __name__ == '__main__':

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/tap.py: whatever is not a clean pass must be counted as a failure."""
+"""Tests of scripts/lib/tap.py: whatever is not a clean pass must be counted as a failure."""
 import os
 import sys
 import unittest
