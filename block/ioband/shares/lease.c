@@ -210,6 +210,7 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 	dev->share.lease_windows = dev->share.depth.windows;
 	dev->share.lease_blocks = dev->share.cost.turn;
 	ioband_drain_passed(dev, now);
+	dev->share.measured += IOBAND_LEASE_IGNORE;
 }
 
 /**

@@ -22,15 +22,20 @@
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
 /* The gate closes at once if the device has TIMES as many I/Os as it does at once. */
 #define IOBAND_OPEN_TIMES	2
+/* The gate has opened in vain if it closes within this many latencies. */
+#define IOBAND_OPEN_LATENCIES	8
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
 
-/* Let a CPU have its part of the room until a bio looks again.  Without room each bio looks. */
+/*
+ * Let a CPU have its part of the room until a bio looks again.  Without room each bio looks, also
+ * on a CPU on which more bios complete than are submitted, so that its ->infl is less than 0.
+ */
 static void ioband_grant(struct ioband_passed *passed, int room)
 {
 	long part = max(room / (int)num_online_cpus(), 1);
 
-	WRITE_ONCE(passed->most, room > 0 ? READ_ONCE(passed->infl) + part : 0);
+	WRITE_ONCE(passed->most, room > 0 ? READ_ONCE(passed->infl) + part : LONG_MIN);
 }
 
 static void ioband_open(struct ioband_dev *dev, int room, s64 now)
@@ -42,7 +47,8 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 	dev->share.open_since = now;
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
-	dev->share.looked_mean = dev->share.infl * 1024;
+	/* full before it has opened: an average that shows this takes about a latency all the same */
+	dev->share.looked_mean = (s64)min(dev->share.infl, ioband_depth_now(&dev->share) / 2) << 16;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -98,16 +104,16 @@ void ioband_try_open(struct ioband_dev *dev, s64 now)
  */
 static bool ioband_is_saturated(struct ioband_sharer *sh, unsigned int infl, s64 now)
 {
-	s64 since_ns = min(now - sh->looked_ns, sh->latency), more;
-	u64 depth = ioband_depth_now(sh);
+	s64 since_ns = min(now - sh->looked_ns, sh->latency);
+	s64 part, depth = ioband_depth_now(sh);
 
 	if (since_ns > 0) {
-		more = (s64)sh->looked_infl * 1024 - sh->looked_mean;
-		sh->looked_mean += div64_s64(more * since_ns, sh->latency);
+		part = div64_s64(since_ns << 16, sh->latency);
+		sh->looked_mean += (((s64)sh->looked_infl << 16) - sh->looked_mean) * part >> 16;
 	}
 	sh->looked_ns = now;
 	sh->looked_infl = infl;
-	return infl >= IOBAND_OPEN_TIMES * depth || sh->looked_mean >= (s64)depth * 1024 - 512;
+	return infl >= IOBAND_OPEN_TIMES * depth || sh->looked_mean >= (depth << 16) - (1 << 15);
 }
 
 /* The gate is open because of what it costs.  May it stay open? */
@@ -153,8 +159,11 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	}
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
-	/* only some bios have looked: it is not known whether all were of ->latest */
-	sh->alone_since = now;
+	/* only some bios have looked: it is not known whether all were of ->latest meanwhile */
+	sh->alone_since += now - sh->open_since;
+	/* it has opened in vain: it does so again only once no bio has waited for ->calm_ns */
+	if (now - sh->open_since < IOBAND_OPEN_LATENCIES * sh->latency)
+		sh->measured = sh->depth.windows + INT_MAX;
 	return false;
 }
 

@@ -138,7 +138,7 @@ struct ioband_sharer {
 	s64			open_since;
 	s64			looked_ns;	/* when a bio last looked at the open gate, ns */
 	unsigned int		looked_infl;	/* bios in flight then */
-	s64			looked_mean;	/* average of these over a latency, 1 / 1024 */
+	s64			looked_mean;	/* average of these over a latency, 1 / 65536 */
 	unsigned int		nr_opened;
 	s64			closed_ns;	/* when bios last ceased to pass unlocked, ns */
 

@@ -28,10 +28,11 @@ static struct {
 	double	rtt_us, link_ns_per_byte, link_us;
 	double	cache, program_us, gc_writes, gc_us;
 	double	burst_iops, base_iops, credits;
+	double	irq_cpus;		/* I/Os of so many CPUs complete on the first of these */
 	double	slow;			/* all I/Os take so many times as long */
 	double	stall;			/* no I/O ends */
 	double	hang;			/* no I/O of loads with "hangs" ends */
-} dev = { .disks = 1, .servers = 1, .slow = 1, .tail_times = 1 };
+} dev = { .disks = 1, .servers = 1, .irq_cpus = 1, .slow = 1, .tail_times = 1 };
 
 static const struct {
 	const char *key;
@@ -41,7 +42,7 @@ static const struct {
 	KEY(disks), KEY(servers), KEY(ncq), KEY(seek_us), KEY(read_us), KEY(write_us),
 	KEY(discard_us), KEY(ns_per_byte), KEY(jitter), KEY(tail_part), KEY(tail_times),
 	KEY(rtt_us), KEY(link_ns_per_byte), KEY(link_us), KEY(cache), KEY(program_us),
-	KEY(gc_writes), KEY(gc_us),
+	KEY(gc_writes), KEY(gc_us), KEY(irq_cpus),
 	KEY(burst_iops), KEY(base_iops), KEY(credits), KEY(slow), KEY(stall), KEY(hang),
 };
 
@@ -72,7 +73,7 @@ static bool is_stuck(const struct bio *bio)
 	return dev.stall || (dev.hang && bio->load->hangs);
 }
 
-/* End an I/O in the device: its CPU gets an interrupt. */
+/* End an I/O in the device: its CPU, or the one that has its interrupts, gets an interrupt. */
 static void completed(void *ctx)
 {
 	struct bio *bio = ctx;
@@ -80,7 +81,7 @@ static void completed(void *ctx)
 	if (is_stuck(bio))
 		bio_list_add(&stuck, bio);
 	else
-		lab_at(lab_now, bio->cpu, finish, bio);
+		lab_at(lab_now, bio->cpu - bio->cpu % (int)dev.irq_cpus, finish, bio);
 }
 
 static void release_stuck(void)

@@ -98,7 +98,7 @@ void lab_load_done(struct bio *bio)
 	if (lab_measuring && !load->silent)
 		record(load->grp, bio);
 	if (!load->period_ns)
-		lab_task_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), lab_cpu, submit_one, load);
+		lab_task_at(lab_now + max(think, bio->delay_ns - (lab_now - bio->submitted_ns)), bio->cpu, submit_one, load);
 	bio->bi_next = free_bios;
 	free_bios = bio;
 }

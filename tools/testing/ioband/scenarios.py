@@ -234,6 +234,17 @@ SCENARIOS = [
     Scenario("cpus-below", "300:100 at QD64 each, which is less than the device does, 16 CPUs",
              "cpus 16\n" + two(FAST, "A 300 depth=64 think_us=1", "B 100 depth=64 think_us=1", "measure 1 3"),
              [Right(share={"A": .5}, rate=.99, moves=.01)]),
+    Scenario("cpus-alone", "a group alone at QD76, 64 x 100 us, 8 CPUs, after another group has come and gone twice",
+             "cpus 8\ndevice servers servers=64 read_us=100 jitter=.05\ngroup A 100\ngroup B 100\n"
+             "load A depth=76 think_us=1\nload B depth=64 think_us=1 start=.2 stop=.5\n"
+             "load B depth=1 think_us=1 start=.7 stop=.7005\nmeasure 9 10\n",
+             [Right(rate=.99, moves=.01)]),
+    Scenario("cpus-irq", "900 at QD1 beside 100 at QD40, 64 x 1 ms, and the first 17 ms in which it has 400 more; one CPU has all "
+             "interrupts",
+             "cpus 8\ndevice servers servers=64 read_us=1000 jitter=.05 irq_cpus=8\ngroup A 900\ngroup B 100\n"
+             "load A depth=1 cpu=0\nload A depth=3 cpu=1 stop=2\nload B depth=40 cpu=0\nload B depth=400 start=2.013 cpu=0\n"
+             "measure 1.5 2\nmeasure 2.013 2.03\n",
+             [Right(rate=.99), Right(least={"A": 500})]),
     Scenario("cpus-hang", "300:100 at QD512 each, 16 CPUs, with leases; all I/Os of B hang for a second, then none",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1 hangs=1",
