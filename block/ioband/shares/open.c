@@ -47,7 +47,7 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 	dev->share.open_since = now;
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
-	/* full before it has opened: an average that shows this takes about a latency all the same */
+	/* if it is full by now, the average shows that after about a latency */
 	dev->share.looked_mean = (s64)min(dev->share.infl, ioband_depth_now(&dev->share) / 2) << 16;
 	WRITE_ONCE(dev->open, true);
 }
