@@ -13,7 +13,7 @@ help:
 	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
-	@echo 'make lab             the share engine against model devices at their real speed, in user space (two minutes)'
+	@echo 'make lab             the share engine against model devices at their real speed, in user space (five minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
 	@echo 'make vm              a virtual machine with a Debian root and systemd, to try things in (KVM if it is there)'
 	@echo 'make deb             Debian packages of the patched kernel, from the configuration of this machine, or CONFIG=FILE'

@@ -160,7 +160,7 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	WRITE_ONCE(dev->open, false);
 	ioband_drain_passed(dev, now);
 	/* only some bios have looked: it is not known whether all were of ->latest meanwhile */
-	sh->alone_since += now - sh->open_since;
+	sh->alone_since = min(sh->alone_since + now - sh->open_since, now);
 	/* it has opened in vain: it does so again only once no bio has waited for ->calm_ns */
 	if (now - sh->open_since < IOBAND_OPEN_LATENCIES * sh->latency)
 		sh->measured = sh->depth.windows + INT_MAX;
