@@ -218,13 +218,16 @@ static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
 }
 
 /**
- * ioband_depth_pin - set the depth of a device, instead of measuring it
+ * ioband_depth_pin - set the depth of a device, instead of measuring it, or measure it anew
  * @d:		the depth
  * @nr:		the most I/Os in flight, whichever group dispatches one; 0: measure
  */
 static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 {
+	unsigned int windows = d->windows;
+
 	ioband_depth_init(d, d->tags, d->chooses);
+	d->windows = windows;
 	d->pinned = nr;
 	if (!nr)
 		return;

@@ -186,8 +186,13 @@ static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 	struct ioband_sharer *sh = &grp->dev->share;
 	s64 owed_ns = 0;
 
-	if (grp->share.own.where != IOBAND_STUCK)
-		sh->excess += ioband_room(grp->dev, ioband_depth_now(sh)) <= 0;
+	if (grp->share.own.where != IOBAND_STUCK &&
+	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) <= 0) {
+		sh->excess++;
+		/* it would have had to wait for want of room, unless to measure the depth */
+		if (sh->depth.ceiling == IOBAND_DEPTH_MAX)
+			sh->last_wait_ns = now;
+	}
 	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
 		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));

@@ -43,7 +43,7 @@ static void ioband_carry(struct ioband_grp *grp, struct bio *bio, u32 bytes, s64
 {
 	unsigned int size = ioband_window_class(bio_data_dir(bio), bytes);
 
-	BUILD_BUG_ON(2 * IOBAND_WINDOW_SIZES + IOBAND_CARRY_PASSED > IOBAND_CARRY_MASK);
+	BUILD_BUG_ON(ioband_carry_of(IOBAND_WINDOW_SIZES - 1) > IOBAND_CARRY_MASK);
 	blkg_get(pd_to_blkg(&grp->pd));
 	ioband_observe_size(&grp->dev->share, size, bytes);
 	bio->issue_time_ns = now;

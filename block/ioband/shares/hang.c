@@ -186,7 +186,7 @@ bool ioband_watch(struct ioband_dev *dev, s64 now)
 		}
 		ioband_depth_keep(&sh->depth);
 	}
-	if (sh->timer.state != IOBAND_TIMED)
+	if (sh->timer.state != IOBAND_TIMED || (s64)sh->timer.key > sh->watch_ns)
 		ioband_time(dev, &sh->timer, sh->watch_ns);
 	return sh->stuck != before;
 }

@@ -161,13 +161,12 @@ static unsigned int ioband_chooses(struct request_queue *q)
 void ioband_observe_anew(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_depth *depth = &dev->share.depth;
-	unsigned int pinned = depth->pinned;
 
 	lockdep_assert_held(&dev->lock);
 	dev->share.elevator = READ_ONCE(dev->q->elevator);
-	ioband_depth_init(depth, ioband_tags(dev->q), ioband_chooses(dev->q));
-	if (pinned)
-		ioband_depth_pin(depth, pinned);
+	depth->tags = ioband_tags(dev->q);
+	depth->chooses = ioband_chooses(dev->q);
+	ioband_depth_pin(depth, depth->pinned);
 	ioband_lease_end(dev, now);
 }
 
@@ -192,6 +191,9 @@ void ioband_observe_elevator(struct ioband_dev *dev)
 static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
 			  s64 now)
 {
+	/* if more count than may be in flight, as the depth has become less, now one less counts */
+	bool beyond = ioband_counted(sh) <= min(sh->depth.most + sh->ahead, sh->depth.ceiling);
+
 	sh->infl--;
 	sh->outstanding--;
 	if (!--grp->share.infl)
@@ -199,7 +201,7 @@ static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 
 	if (sh->excess) {
 		/* half for the bios that wait: of two bios that complete, one was too many */
 		sh->credit += ioband_first_grp(sh) ? cost / 2 : 0;
-		sh->excess = min(sh->excess - 1, sh->infl - sh->stuck);
+		sh->excess = min(sh->excess - beyond, sh->infl - sh->stuck);
 	}
 	if (!sh->excess)
 		sh->credit = 0;

@@ -22,6 +22,10 @@
 #define IOBAND_OPEN_NS		NSEC_PER_SEC
 /* The gate closes at once if the device has TIMES as many I/Os as it does at once. */
 #define IOBAND_OPEN_TIMES	2
+/* This many looks in a latency are enough to see its average, see ioband_is_saturated() ... */
+#define IOBAND_LOOKS		2
+/* ... unless a CPU lets more than 1 / PART of the depth pass between two of its looks. */
+#define IOBAND_LOOKS_PART	8
 /* The gate has opened in vain if it closes within this many latencies. */
 #define IOBAND_OPEN_LATENCIES	8
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
@@ -31,9 +35,9 @@
  * Let a CPU have its part of the room until a bio looks again.  Without room each bio looks, also
  * on a CPU on which more bios complete than are submitted, so that its ->infl is less than 0.
  */
-static void ioband_grant(struct ioband_passed *passed, int room)
+static void ioband_grant(struct ioband_passed *passed, int room, int least)
 {
-	long part = max(room / (int)num_online_cpus(), 1);
+	long part = max(room / (int)num_online_cpus(), least);
 
 	WRITE_ONCE(passed->most, room > 0 ? READ_ONCE(passed->infl) + part : LONG_MIN);
 }
@@ -43,7 +47,7 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		ioband_grant(per_cpu_ptr(dev->passed, cpu), room);
+		ioband_grant(per_cpu_ptr(dev->passed, cpu), room, 1);
 	dev->share.open_since = now;
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
@@ -84,17 +88,32 @@ static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 void ioband_try_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
+	int room = (int)ioband_depth_now(sh) - (int)sh->infl;
 
 	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
 	    ioband_try_worth(dev, now))
 		return;
-	if (!ioband_is_calm(sh, now) || !ioband_depth_is_idle(&sh->depth) || ioband_first_grp(sh))
+	if (!ioband_is_calm(sh, now) || !ioband_depth_is_idle(&sh->depth) || ioband_first_grp(sh) ||
+	    room <= 0)
 		return;
-	ioband_open(dev, ioband_depth_now(sh), now);
+	ioband_open(dev, room, now);
 	sh->nr_opened++;
 	/* the CPUs may be less busy by now, which is not seen while no bio waits */
 	sh->lag /= 2;
 	sh->ahead /= 2;
+}
+
+/*
+ * A look takes the lock and reads a line of each CPU.  Bios that are submitted on one CPU and
+ * complete on another one use up the part of the room of the first CPU, although there is as much
+ * room as before.  So while bios look more often than is of use, more of them pass on each CPU
+ * until one looks again.
+ */
+static int ioband_look_part(const struct ioband_sharer *sh, s64 now)
+{
+	if (IOBAND_LOOKS * (now - sh->looked_ns) >= sh->latency)
+		return max(sh->look_part / 2, 1);
+	return clamp(sh->look_part + 1, 1, max((int)ioband_depth_now(sh) / IOBAND_LOOKS_PART, 1));
 }
 
 /*
@@ -107,6 +126,7 @@ static bool ioband_is_saturated(struct ioband_sharer *sh, unsigned int infl, s64
 	s64 since_ns = min(now - sh->looked_ns, sh->latency);
 	s64 part, depth = ioband_depth_now(sh);
 
+	sh->look_part = ioband_look_part(sh, now);
 	if (since_ns > 0) {
 		part = div64_s64(since_ns << 16, sh->latency);
 		sh->looked_mean += (((s64)sh->looked_infl << 16) - sh->looked_mean) * part >> 16;
@@ -141,20 +161,23 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
 	unsigned int infl;
+	bool full;
 
 	if (sh->worth.open) {
 		if (ioband_stays_worth(dev, now))
 			return true;
 	} else {
 		infl = sh->infl + ioband_passed_sum(dev);
-		if (now - sh->open_since < IOBAND_OPEN_NS && !ioband_is_saturated(sh, infl, now) &&
+		full = ioband_is_saturated(sh, infl, now);
+		if (now - sh->open_since < IOBAND_OPEN_NS && !full &&
 		    ioband_depth_is_settled(&sh->depth)) {
-			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl);
+			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl,
+				     sh->look_part);
 			return true;
 		}
-		if (now - sh->open_since >= IOBAND_OPEN_NS)
+		if (!full)
 			sh->calm_ns = IOBAND_CALM_NS;
-		else
+		else if (now - sh->open_since < IOBAND_OPEN_NS)
 			sh->calm_ns = min(IOBAND_BYPASS_TIMES * sh->calm_ns, IOBAND_OPEN_NS);
 	}
 	WRITE_ONCE(dev->open, false);

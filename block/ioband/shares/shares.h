@@ -139,6 +139,7 @@ struct ioband_sharer {
 	s64			looked_ns;	/* when a bio last looked at the open gate, ns */
 	unsigned int		looked_infl;	/* bios in flight then */
 	s64			looked_mean;	/* average of these over a latency, 1 / 65536 */
+	int			look_part;	/* bios that pass on a CPU between two looks */
 	unsigned int		nr_opened;
 	s64			closed_ns;	/* when bios last ceased to pass unlocked, ns */
 

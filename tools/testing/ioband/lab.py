@@ -69,7 +69,7 @@ def misses(right, got, none, moves):
             miss(got[name]["iops"] / most - 1, f"{name} has {got[name]['iops']:.0f} I/Os a second for at most {most}")
     if right.moves and moves > right.moves * whole:
         miss(moves / whole / right.moves - 1, f"{moves / whole:.4f} moves between CPUs per I/O for at most {right.moves}")
-    for key in "p50_us", "p99_us":
+    for key in "p50_us", "p99_us", "max_us":
         for name, most in getattr(right, key).items():
             if got[name][key] > most:
                 miss(got[name][key] / most - 1, f"{key} of {name} is {got[name][key]:.0f} for at most {most:.0f}")

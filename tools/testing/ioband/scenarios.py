@@ -13,7 +13,7 @@ class Right:
     share: {group: part of all I/Os, 0 to 1}, within `points` hundredths; of bytes if `bytes` is set
     rate: I/Os a second of all groups, at least this part of those without the gate in that time, or of `of`
     least, most: {group: I/Os a second}
-    p50_us, p99_us: {group: us at most}
+    p50_us, p99_us, max_us: {group: us at most}
     moves: how often, per I/O at most, a CPU takes a lock or writes a variable that another CPU had last; 0: any number
     """
     share: dict = dataclasses.field(default_factory=dict)
@@ -25,6 +25,7 @@ class Right:
     most: dict = dataclasses.field(default_factory=dict)
     p50_us: dict = dataclasses.field(default_factory=dict)
     p99_us: dict = dataclasses.field(default_factory=dict)
+    max_us: dict = dataclasses.field(default_factory=dict)
     moves: float = 0
 
 
@@ -178,6 +179,18 @@ SCENARIOS = [
              "group swapper 1\ngroup victim 10000\ngroup third 100\n"
              "load swapper op=write depth=512 must_pass=1 start=2\nload victim depth=64\nload third depth=64\n"
              "measure 3 5\n", [Right(most={"swapper": 6400}, least={"victim": 480000}, rate=.97)]),
+    Scenario("swap-dip", "weight 1 that swaps, 60 at once, beside 10000 at QD8, 64 x 100 us: while the depth is measured, too",
+             "device servers servers=64 read_us=100 write_us=100 jitter=.1\ngroup swapper 1\ngroup victim 10000\n"
+             "load swapper depth=64 stop=1\nload victim depth=64 stop=1\n"
+             "load swapper op=write depth=60 must_pass=1 start=1.5\nload victim depth=8 start=1.5\nmeasure 2 10\n",
+             # the swapper's tasks wait for its debts, and meanwhile the victim alone does not fill the device
+             [Right(rate=.8, max_us={"victim": 1000})]),
+    Scenario("swap-few", "equal, one swaps, 512 at once, beside QD16, 64 x 100 us: the gate never opens beside it",
+             "device servers servers=64 read_us=100 write_us=100 jitter=.1\ngroup swapper 100\ngroup other 100\n"
+             "load swapper depth=64 stop=.5\nload other depth=64 stop=.5\n"
+             "load swapper op=write depth=512 must_pass=1 start=.6\nload other depth=16 start=.6\nmeasure 1 6\n",
+             # the swapper's tasks wait for debts beyond 100 ms; 16 in flight without a queue are 160,000 a second
+             [Right(least={"other": 100000}, max_us={"other": 10000})]),
     Scenario("sparse", "weight 10000, an I/O every 50 ms, beside 100 at QD128, 16 x 1 ms",
              two("device servers servers=16 read_us=1000 jitter=.1", "sparse 10000 period_ms=50 random=1 start=1",
                  "batch 100 depth=128", "measure 5 25"), [Right(rate=.99, p50_us={"sparse": 2000})]),
@@ -245,6 +258,10 @@ SCENARIOS = [
              "load A depth=1 cpu=0\nload A depth=3 cpu=1 stop=2\nload B depth=40 cpu=0\nload B depth=400 start=2.013 cpu=0\n"
              "measure 1.5 2\nmeasure 2.013 2.03\n",
              [Right(rate=.99), Right(least={"A": 500})]),
+    Scenario("cpus-apart", "300:100 at QD28 each, which is less than the device does, 64 CPUs, of which 4 have all interrupts",
+             "cpus 64\n" + two("device servers servers=64 read_us=100 jitter=.2 irq_cpus=4",
+                               "A 300 depth=28 think_us=5 random=1", "B 100 depth=28 think_us=5 random=1", "measure .5 2"),
+             [Right(share={"A": .5}, rate=.99, moves=.1)]),
     Scenario("cpus-hang", "300:100 at QD512 each, 16 CPUs, with leases; all I/Os of B hang for a second, then none",
              "cpus 16\n" + two("device servers servers=320 read_us=80 jitter=.05", "A 300 depth=512 think_us=1",
                                "B 100 depth=512 think_us=1 hangs=1",
