@@ -22,7 +22,7 @@ help:
 	@echo 'make check-deb       installs such packages in a Debian root, boots what they installed (half an hour)'
 	@echo 'make check-vm        drives make vm as its user would (ten minutes without KVM)'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
-	@echo 'make check-longterm  the tests in virtual time on each of the longterm kernels $(LONGTERM), which BASE=6.12 chooses'
+	@echo 'make check-longterm  the tests in virtual time on each of the other kernels $(LONGTERM), which BASE=6.12 chooses'
 	@echo '                     for demo, selftest, shell and tree as well (an hour)'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
 	@echo 'make lab-long        the same with 20 seeds each, and its tables (an hour and a half)'
