@@ -45,7 +45,8 @@ case "$TOP$BUILD$OUT" in
 *[[:space:]:]*) die "the kernel's make cannot work under a path with blanks or colons: $TOP" \
 	"move the project, or set IOBAND_BUILD and IOBAND_OUT" ;;
 esac
-mkdir -p "$BUILD" "$OUT"
+# a guest reads this file as well, where the folders of the host may be read-only
+[ -n "${IOBAND_GUEST:-}" ] || mkdir -p "$BUILD" "$OUT"
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi

@@ -43,6 +43,12 @@ static inline void ioband_depth_measure(struct ioband_depth *d, enum ioband_phas
 	d->ceiling = ioband_depth_round(ceiling);
 }
 
+static inline void ioband_depth_reopen(struct ioband_depth *d)
+{
+	d->phase = IOBAND_OPEN;
+	d->ceiling = IOBAND_DEPTH_MAX;
+}
+
 /*
  * Do I/Os take less time than they were thought to take on the idle device?  Then measure with even
  * fewer in flight.
@@ -85,8 +91,10 @@ static inline void ioband_depth_probed(struct ioband_depth *d, const struct ioba
 		/* between two bursts no bio is held: that tells nothing, unless it lasts */
 		if (now - d->measure_ns < NSEC_PER_SEC)
 			return;
-		d->phase = IOBAND_OPEN;
-		d->ceiling = IOBAND_DEPTH_MAX;
+		ioband_depth_reopen(d);
+	} else if (d->first && s->ratio > IOBAND_DEPTH_BUSY + 2 * s->err) {
+		/* fewer in flight, and I/Os take longer: what OPEN has seen was another load */
+		ioband_depth_reopen(d);
 	} else if (!ioband_depth_further(d, s, now)) {
 		/* if I/Os were no faster with fewer in flight, twice as many may be done at once */
 		ioband_depth_settle(d, ioband_depth_little(d) << (d->open_ratio < 1075), now);
@@ -173,12 +181,14 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	/* if I/Os take long although few are in flight, the depth is smaller than was thought */
 	bool full = s->held || s->led || s->inflight > d->at_once ||
 		    s->ratio > IOBAND_DEPTH_BUSY + 2 * s->err;
-	u64 period_ns, ios;
+	u64 period_ns, ios, scale, ratio = 1024;
 
 	if (s->ratio + 2 * s->err < 1024) {
 		/* by about the fourth root of the ratio */
-		ioband_window_scale(&d->window, (3 * 1024 + s->ratio) / 4);
-		d->faster = d->faster * (3 * 1024 + s->ratio) >> 12;
+		scale = (3 * 1024 + s->ratio) / 4;
+		ioband_window_scale(&d->window, scale);
+		d->faster = d->faster * scale >> 10;
+		ratio = div64_u64(s->ratio << 10, scale);
 	}
 	if (full) {
 		ioband_depth_track(d, s);
@@ -190,10 +200,10 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	/* fewer in flight are enough for a dip, and there may never be more if at_once is wrong */
 	ios = full ? d->at_once : s->inflight;
 	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, ios, 18);
-	if ((full && (10 * d->at_once < 7 * d->at_dip || d->faster < 922)) ||
+	if ((full && 10 * d->at_once < 7 * d->at_dip) || d->faster < 922 ||
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
 		d->open_inflight = ios;
-		d->open_ratio = 1024;
+		d->open_ratio = full ? 1024 : ratio;
 		d->few = !full;
 		d->crowded = false;
 		/* half of the I/Os of several disks would still meet others on the same disk */
@@ -229,12 +239,10 @@ static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
 	if (d->ceiling == IOBAND_DEPTH_MAX || ++d->tries <= 2 * (d->open_inflight >> 10) + 64 ||
 	    now - d->measure_ns < NSEC_PER_SEC)
 		return false;
-	if (d->phase == IOBAND_DIP) {
+	if (d->phase == IOBAND_DIP)
 		ioband_depth_settle(d, d->at_once, now);
-	} else {
-		d->phase = IOBAND_OPEN;
-		d->ceiling = IOBAND_DEPTH_MAX;
-	}
+	else
+		ioband_depth_reopen(d);
 	return true;
 }
 

@@ -102,6 +102,52 @@ static void depth_after_a_hang(struct kunit *test)
 }
 
 /*
+ * The idle latency seems to be hundreds of times what it is, so that there are never as many I/Os
+ * as the device seems to do at once.  Both are found.
+ */
+static void depth_never_full(struct kunit *test)
+{
+	struct model m = { 2, 650 * US, 0, 120, true };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	m.even = false;
+	use(&m, &d, 5000, &now);
+	KUNIT_EXPECT_LE(test, d.depth, 4U);
+	m.even = true;
+	ioband_window_idle(&d.window, 400 << 10);
+	ioband_depth_settle(&d, 246 << 10, now);
+	use(&m, &d, 5000, &now);
+	KUNIT_EXPECT_GE(test, d.at_once, 1900U);
+	KUNIT_EXPECT_LE(test, d.at_once, 2300U);
+}
+
+/*
+ * I/Os that complete when the first probe begins take longer than those before it, as they are of
+ * another load, and were dispatched when many more were in flight.
+ */
+static void depth_of_two_loads(struct kunit *test)
+{
+	struct model few = { 32, 600 * US, 0, 21 }, late = { 2, 16000 * US, 0, 1500 };
+	struct model many = { 2, 600 * US, 0, 1500 };
+	unsigned int windows;
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	while (d.phase == IOBAND_OPEN)
+		use(&few, &d, 1, &now);
+	windows = d.windows;
+	while (d.windows == windows)
+		use(&late, &d, 1, &now);
+	while (!ioband_depth_is_settled(&d))
+		use(&many, &d, 1, &now);
+	KUNIT_EXPECT_GE(test, d.at_once, 1900U);
+	KUNIT_EXPECT_LE(test, d.at_once, 2300U);
+}
+
+/*
  * Until I/Os are found to hang, more and more are in flight, and other I/Os take no longer.  When
  * they are found, what was learned is forgotten, with the current window.
  */
@@ -340,6 +386,8 @@ static struct kunit_case depth_cases[] = {
 	KUNIT_CASE(depth_of_those_unseen),
 	KUNIT_CASE(depth_follows),
 	KUNIT_CASE(depth_after_a_hang),
+	KUNIT_CASE(depth_never_full),
+	KUNIT_CASE(depth_of_two_loads),
 	KUNIT_CASE(depth_before_a_hang),
 	KUNIT_CASE(depth_by_work),
 	KUNIT_CASE(depth_far_off),
