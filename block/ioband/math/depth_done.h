@@ -200,7 +200,7 @@ static inline void ioband_depth_follow(struct ioband_depth *d, const struct ioba
 	/* fewer in flight are enough for a dip, and there may never be more if at_once is wrong */
 	ios = full ? d->at_once : s->inflight;
 	period_ns = mul_u64_u64_shr(IOBAND_DIP_IOS * s->per, ios, 18);
-	if ((full && 10 * d->at_once < 7 * d->at_dip) || d->faster < 922 ||
+	if ((full && 10 * d->at_once < 7 * d->at_dip) || d->faster < (full ? 922 : 512) ||
 	    now - d->dip_at_ns > max_t(s64, IOBAND_DIP_NS, period_ns)) {
 		d->open_inflight = ios;
 		d->open_ratio = full ? 1024 : ratio;
