@@ -286,6 +286,7 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 		return false;
 	}
 	d->last_ratio = s.ratio;
+	d->last_inflight = s.inflight;
 	d->idle_ns = s.idle_ns;
 	d->led = s.led;
 	switch (d->phase) {

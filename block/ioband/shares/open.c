@@ -26,10 +26,20 @@
 #define IOBAND_LOOKS		2
 /* ... unless a CPU lets more than 1 / PART of the depth pass between two of its looks. */
 #define IOBAND_LOOKS_PART	8
+/* While the depth is not known, the gate is open for one I/O at a time, and closes from FEW on. */
+#define IOBAND_OPEN_FEW		2U
 /* The gate has opened in vain if it closes within this many latencies. */
 #define IOBAND_OPEN_LATENCIES	8
 /* I/Os are submitted late if that takes more than 1 / LATE of their latency. */
 #define IOBAND_WORTH_LATE	2
+
+/* The most I/Os in flight while the gate is open. */
+static unsigned int ioband_open_depth(const struct ioband_sharer *sh)
+{
+	if (ioband_depth_is_settled(&sh->depth))
+		return ioband_depth_now(sh);
+	return min(sh->depth.tags, IOBAND_OPEN_FEW);
+}
 
 /*
  * Let a CPU have its part of the room until a bio looks again.  Without room each bio looks, also
@@ -52,7 +62,7 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
 	/* if it is full by now, the average shows that after about a latency */
-	dev->share.looked_mean = (s64)min(dev->share.infl, ioband_depth_now(&dev->share) / 2) << 16;
+	dev->share.looked_mean = (s64)min(dev->share.infl, ioband_open_depth(&dev->share) / 2) << 16;
 	WRITE_ONCE(dev->open, true);
 }
 
@@ -88,7 +98,7 @@ static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 void ioband_try_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
-	int room = (int)ioband_depth_now(sh) - (int)sh->infl;
+	int room = (int)ioband_open_depth(sh) - (int)sh->infl;
 
 	if (dev->leasing || dev->solo || !list_empty(&sh->hung) || ioband_uncounted(dev) ||
 	    ioband_try_worth(dev, now))
@@ -113,7 +123,7 @@ static int ioband_look_part(const struct ioband_sharer *sh, s64 now)
 {
 	if (IOBAND_LOOKS * (now - sh->looked_ns) >= sh->latency)
 		return max(sh->look_part / 2, 1);
-	return clamp(sh->look_part + 1, 1, max((int)ioband_depth_now(sh) / IOBAND_LOOKS_PART, 1));
+	return clamp(sh->look_part + 1, 1, max((int)ioband_open_depth(sh) / IOBAND_LOOKS_PART, 1));
 }
 
 /*
@@ -124,7 +134,7 @@ static int ioband_look_part(const struct ioband_sharer *sh, s64 now)
 static bool ioband_is_saturated(struct ioband_sharer *sh, unsigned int infl, s64 now)
 {
 	s64 since_ns = min(now - sh->looked_ns, sh->latency);
-	s64 part, depth = ioband_depth_now(sh);
+	s64 part, depth = ioband_open_depth(sh);
 
 	sh->look_part = ioband_look_part(sh, now);
 	if (since_ns > 0) {
@@ -169,10 +179,9 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	} else {
 		infl = sh->infl + ioband_passed_sum(dev);
 		full = ioband_is_saturated(sh, infl, now);
-		if (now - sh->open_since < IOBAND_OPEN_NS && !full &&
-		    ioband_depth_is_settled(&sh->depth)) {
-			ioband_grant(this_cpu_ptr(dev->passed), ioband_depth_now(sh) - infl,
-				     sh->look_part);
+		if (now - sh->open_since < IOBAND_OPEN_NS && !full) {
+			ioband_grant(this_cpu_ptr(dev->passed),
+				     (int)ioband_open_depth(sh) - (int)infl, sh->look_part);
 			return true;
 		}
 		if (!full)
