@@ -123,6 +123,27 @@ static void depth_never_full(struct kunit *test)
 	KUNIT_EXPECT_LE(test, d.at_once, 2300U);
 }
 
+/* A device with one I/O at a time is idle, although its depth is not known; not with two. */
+static void depth_of_one_at_a_time(struct kunit *test)
+{
+	struct model m = { 64, 100 * US, 0, 1, true };
+	struct ioband_depth d;
+	s64 now = SEC;
+
+	ioband_depth_init(&d, IOBAND_DEPTH_MAX, 1);
+	KUNIT_EXPECT_FALSE(test, ioband_depth_is_idle(&d));
+	use(&m, &d, 200, &now);
+	KUNIT_EXPECT_TRUE(test, ioband_depth_is_idle(&d));
+	m.outstanding = 2;
+	use(&m, &d, 200, &now);
+	KUNIT_EXPECT_FALSE(test, ioband_depth_is_idle(&d));
+	/* one I/O is all that a device with one tag does */
+	ioband_depth_init(&d, 1, 1);
+	m.outstanding = 1;
+	use(&m, &d, 200, &now);
+	KUNIT_EXPECT_FALSE(test, ioband_depth_is_idle(&d));
+}
+
 /*
  * I/Os that complete when the first probe begins take longer than those before it, as they are of
  * another load, and were dispatched when many more were in flight.
@@ -388,6 +409,7 @@ static struct kunit_case depth_cases[] = {
 	KUNIT_CASE(depth_after_a_hang),
 	KUNIT_CASE(depth_never_full),
 	KUNIT_CASE(depth_of_two_loads),
+	KUNIT_CASE(depth_of_one_at_a_time),
 	KUNIT_CASE(depth_before_a_hang),
 	KUNIT_CASE(depth_by_work),
 	KUNIT_CASE(depth_far_off),

@@ -247,6 +247,9 @@ SCENARIOS = [
     Scenario("cpus-below", "300:100 at QD64 each, which is less than the device does, 16 CPUs",
              "cpus 16\n" + two(FAST, "A 300 depth=64 think_us=1", "B 100 depth=64 think_us=1", "measure 1 3"),
              [Right(share={"A": .5}, rate=.99, moves=.01)]),
+    Scenario("cpus-few", "300:100 at QD1 each, which seldom meet, so that the depth of the device is not known, 8 CPUs",
+             "cpus 8\n" + two("device servers servers=64 read_us=100 jitter=.05", "A 300 cpu=0 depth=1 think_us=300 random=1",
+                              "B 100 cpu=1 depth=1 think_us=300 random=1"), [Right(share={"A": .5}, rate=.97, moves=.1)]),
     Scenario("cpus-alone", "a group alone at QD76, 64 x 100 us, 8 CPUs, after another group has come and gone twice",
              "cpus 8\ndevice servers servers=64 read_us=100 jitter=.05\ngroup A 100\ngroup B 100\n"
              "load A depth=76 think_us=1\nload B depth=64 think_us=1 start=.2 stop=.5\n"
