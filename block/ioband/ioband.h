@@ -179,7 +179,7 @@ static inline bool ioband_has_default(const struct ioband_blkcg *b)
 struct ioband_passed {
 	long			infl;	/* bios that passed here, less those that completed here */
 	long			most;	/* from this infl on a bio has to look: dev->lock */
-	unsigned int		nr;	/* bios that passed since the last look: this CPU */
+	unsigned int		nr;	/* bios that passed since the last look */
 	unsigned long		look;	/* jiffies when a bio has to look again: this CPU */
 };
 

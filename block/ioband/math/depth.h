@@ -47,6 +47,9 @@
 /* From this ratio on I/Os take longer than on the idle device, 1 / 1024. */
 #define IOBAND_DEPTH_BUSY	1280
 
+/* A device has one I/O at a time after this many windows, as idle times count for the first. */
+#define IOBAND_FEW_WINDOWS	4
+
 /* The number of depths that are kept for ioband_depth_undo(). */
 #define IOBAND_DEPTH_KEPT	4
 
@@ -100,9 +103,9 @@ struct ioband_depth {
 	s64			elastic;	/* work gained over number gained, 1 / 1024 */
 	s64			dip_at_ns;
 	u64			last_ratio;	/* of the last window ... */
-	u64			last_inflight;	/* ... 1 / 1024; 0: there was none ... */
 	bool			led;		/* ... and see struct ioband_sample */
 	unsigned int		windows;	/* windows that have ended */
+	unsigned int		few_windows;	/* the last of these, with one I/O at a time */
 	unsigned int		ignore;		/* number of next windows to ignore */
 	bool			late;		/* CPUs are busy, so I/Os take long also for that */
 	u64			kept[IOBAND_DEPTH_KEPT];	/* see ioband_depth_keep() */
@@ -117,14 +120,13 @@ static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
  * ioband_depth_is_idle - tell whether I/Os take hardly longer than on the idle device
  * @d:		the device's depth
  *
- * Return: true if the last window has shown so, or that there is one I/O at a time; false if that
- *	   is not known.  True if the depth is pinned: then it is enough that there is room.
+ * Return: true if the last window has shown so, or the last ones that there is one I/O at a time;
+ *	   false if that is not known.  True if the depth is pinned: then it is enough that there is room.
  */
 static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {
 	if (d->phase == IOBAND_OPEN)
-		return d->last_inflight &&
-		       d->last_inflight < min((u64)d->tags << 10, (u64)IOBAND_SERIAL);
+		return d->few_windows >= IOBAND_FEW_WINDOWS;
 	return d->pinned || (d->phase == IOBAND_SETTLED && d->last_ratio < IOBAND_DEPTH_BUSY);
 }
 

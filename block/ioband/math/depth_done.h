@@ -286,7 +286,9 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 		return false;
 	}
 	d->last_ratio = s.ratio;
-	d->last_inflight = s.inflight;
+	d->few_windows++;
+	if (s.inflight >= min((u64)d->tags << 10, (u64)IOBAND_SERIAL))
+		d->few_windows = 0;
 	d->idle_ns = s.idle_ns;
 	d->led = s.led;
 	switch (d->phase) {

@@ -56,8 +56,11 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
+	for_each_possible_cpu(cpu) {
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), room, 1);
+		/* what passed while the gate was last open is not charged to who looks now */
+		WRITE_ONCE(per_cpu_ptr(dev->passed, cpu)->nr, 0);
+	}
 	dev->share.open_since = now;
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
