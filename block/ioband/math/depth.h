@@ -121,7 +121,8 @@ static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
  * @d:		the device's depth
  *
  * Return: true if the last window has shown so, or the last ones that there is one I/O at a time;
- *	   false if that is not known.  True if the depth is pinned: then it is enough that there is room.
+ *	   false if that is not known.  True if the depth is pinned: then it is enough that there is
+ *	   room.
  */
 static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {

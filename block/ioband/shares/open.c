@@ -54,6 +54,7 @@ static void ioband_grant(struct ioband_passed *passed, int room, int least)
 
 static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 {
+	unsigned int depth = ioband_open_depth(&dev->share);
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -65,7 +66,7 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 	dev->share.looked_ns = now;
 	dev->share.looked_infl = dev->share.infl;
 	/* if it is full by now, the average shows that after about a latency */
-	dev->share.looked_mean = (s64)min(dev->share.infl, ioband_open_depth(&dev->share) / 2) << 16;
+	dev->share.looked_mean = (s64)min(dev->share.infl, depth / 2) << 16;
 	WRITE_ONCE(dev->open, true);
 }
 
