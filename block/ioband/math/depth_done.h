@@ -47,6 +47,7 @@ static inline void ioband_depth_reopen(struct ioband_depth *d)
 {
 	d->phase = IOBAND_OPEN;
 	d->ceiling = IOBAND_DEPTH_MAX;
+	d->few_windows = 0;
 }
 
 /*

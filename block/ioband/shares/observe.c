@@ -191,7 +191,7 @@ void ioband_observe_elevator(struct ioband_dev *dev)
 static void ioband_landed(struct ioband_sharer *sh, struct ioband_grp *grp, u64 cost,
 			  s64 now)
 {
-	/* if more count than may be in flight, as the depth has become less, now one less counts */
+	/* if the depth has shrunk below the I/Os that count, this I/O was one of these */
 	bool beyond = ioband_counted(sh) <= min(sh->depth.most + sh->ahead, sh->depth.ceiling);
 
 	sh->infl--;

@@ -59,7 +59,7 @@ static void ioband_open(struct ioband_dev *dev, int room, s64 now)
 
 	for_each_possible_cpu(cpu) {
 		ioband_grant(per_cpu_ptr(dev->passed, cpu), room, 1);
-		/* what passed while the gate was last open is not charged to who looks now */
+		/* bios that passed earlier are not charged to the group that looks first */
 		WRITE_ONCE(per_cpu_ptr(dev->passed, cpu)->nr, 0);
 	}
 	dev->share.open_since = now;
