@@ -411,8 +411,10 @@ static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
  */
 static inline ssize_t dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
-	return DIRTY_OWNER_ON ? __dirty_owner_write_iter(iocb, iter) :
-				iocb->ki_filp->f_op->write_iter(iocb, iter);
+	/* direct I/O dirties no pages that have to be promised */
+	if (DIRTY_OWNER_ON && !(iocb->ki_flags & IOCB_DIRECT))
+		return __dirty_owner_write_iter(iocb, iter);
+	return iocb->ki_filp->f_op->write_iter(iocb, iter);
 }
 
 /**

@@ -108,8 +108,6 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 	struct dirty_part part = { };
 	ssize_t ret;
 
-	if (iocb->ki_flags & IOCB_DIRECT)
-		return file->f_op->write_iter(iocb, iter);
 	if (dirty_may_write(file, iov_iter_count(iter), &free)) {
 		current->dirty_free = free;
 		ret = file->f_op->write_iter(iocb, iter);

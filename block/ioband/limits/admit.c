@@ -50,14 +50,11 @@ undo:
  * and the bytes of the first piece, which is as long as the whole bio.
  */
 static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
-					   const struct bio *bio, u32 bytes)
+					   blk_opf_t opf, u32 bytes)
 {
 	struct ioband_stat *stat = this_cpu_ptr(stats);
-	unsigned int kind = ioband_stat_kind(bio->bi_opf);
+	unsigned int kind = ioband_stat_kind(opf);
 
-	/* a discard is charged for less than its length; its length is what counts here */
-	if (unlikely(bio_op(bio) == REQ_OP_DISCARD) && bytes)
-		bytes = bio->bi_iter.bi_size;
 	u64_stats_update_begin(&stat->sync);
 	u64_stats_add(&stat->cnt[kind][IOBAND_BYTES], bytes);
 	u64_stats_inc(&stat->cnt[kind][IOBAND_IOS]);
@@ -70,26 +67,31 @@ void ioband_trace_admit(struct bio *bio, bool debt)
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
 }
 
-static noinline void ioband_trace_passed(struct bio *bio)
+/* A bio passes that is traced, or that its submitter asks a group above to pay for. */
+static noinline bool ioband_passed_slow(struct bio *bio)
 {
 	/* trace first: the flag marks the bytes as charged, and the trace would show none */
-	ioband_trace_admit(bio, false);
+	if (trace_ioband_admit_enabled())
+		ioband_trace_admit(bio, false);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
+	if (bio_issue_as_root_blkg(bio))
+		ioband_asked_above(bio);
+	return false;
 }
 
-static __always_inline void ioband_passed(struct bio *bio)
+/* Returns false: @bio, which has paid, is not held. */
+static __always_inline bool ioband_passed(struct bio *bio)
 {
-	if (trace_ioband_admit_enabled())
-		ioband_trace_passed(bio);
-	else
-		bio_set_flag(bio, BIO_BPS_THROTTLED);
-	if (unlikely(bio_issue_as_root_blkg(bio)))
-		ioband_asked_above(bio);
+	if (trace_ioband_admit_enabled() || unlikely(bio_issue_as_root_blkg(bio)))
+		return ioband_passed_slow(bio);
+	bio_set_flag(bio, BIO_BPS_THROTTLED);
+	return false;
 }
 
 /* Slow path of ioband_cap().  Returns true if @bio is held. */
-static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
+static noinline bool ioband_admit_slow(struct bio *bio)
 {
+	struct ioband_grp *grp = blkg_to_grp(bio->bi_blkg);
 	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
 
 	/* a flush without data is free */
@@ -102,10 +104,8 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 		scoped_guard(preempt)
 			admitted = ioband_admit(READ_ONCE(dir->lim),
 						ioband_units(bio, IOBAND_BYTES));
-		if (admitted) {
-			ioband_passed(bio);
-			return false;
-		}
+		if (admitted)
+			return ioband_passed(bio);
 	}
 	/* a bio that waits for its limits gives back its place in the device, or in one above */
 	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio))
@@ -114,12 +114,31 @@ static noinline bool ioband_admit_slow(struct ioband_grp *grp, struct bio *bio)
 }
 
 /* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
-static noinline bool ioband_admit_undo(struct ioband_grp *grp, struct bio *bio,
-				       struct ioband_rule *paid)
+static noinline bool ioband_admit_undo(struct bio *bio, struct ioband_rule *paid)
 {
 	ioband_reserve_return(paid, ioband_units(bio, IOBAND_BYTES));
 	preempt_enable();
-	return ioband_admit_slow(grp, bio);
+	return ioband_admit_slow(bio);
+}
+
+/* A bio passes that meets no limit.  @dev: its device, NULL if that has no rule. */
+static __always_inline bool ioband_unlimited(struct bio *bio, const struct ioband_dev *dev)
+{
+	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (dev && unlikely(dev->lanes)))
+		bio_set_flag(bio, BIO_BPS_THROTTLED);
+	preempt_enable();
+	if (unlikely(bio_issue_as_root_blkg(bio)))
+		ioband_asked_above(bio);
+	return false;
+}
+
+/* As ioband_unlimited(); limits for all devices may be about to apply. */
+static noinline bool ioband_new_here(struct bio *bio)
+{
+	ioband_default_meet(bio_blkcg_css(bio), bio->bi_bdev->bd_disk);
+	preempt_disable();
+	return ioband_unlimited(bio, NULL);
 }
 
 /* Pay at a gate if its reserve has enough.  While bios wait there, it is empty: I12. */
@@ -128,14 +147,28 @@ static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 
 	return likely(rule) && likely(ioband_reserve_take(rule, units));
 }
 
+/* Is a bio a discard, writeback or the rest of a split?  Most bios are none of these. */
+static __always_inline bool ioband_is_special(const struct bio *bio, blk_opf_t opf)
+{
+	return unlikely(bio->bi_flags & (BIT(BIO_BPS_THROTTLED) | BIT(BIO_WRITEBACK))) ||
+	       unlikely((opf & REQ_OP_MASK) == REQ_OP_DISCARD);
+}
+
+/* A discard is charged for less than its length; its length is what counts in statistics. */
+static __always_inline u32 ioband_bytes_done(const struct bio *bio, u32 bytes)
+{
+	return bytes ? bio->bi_iter.bi_size : 0;
+}
+
 /*
  * The fast path: no gates, or one or two gates with enough in reserve.  Functions are called
- * at its end only, so that no registers need be saved.
+ * at its end only, so that no registers need be saved.  @special is a constant.
  */
-static __always_inline bool ioband_cap(struct bio *bio)
+static __always_inline bool ioband_cap(struct bio *bio, bool special)
 {
-	u32 bytes = ioband_units(bio, IOBAND_BYTES);
-	const unsigned int rw = bio_data_dir(bio);
+	u32 bytes = special ? ioband_units(bio, IOBAND_BYTES) : bio->bi_iter.bi_size;
+	const blk_opf_t opf = bio->bi_opf;
+	const unsigned int rw = op_is_write(opf);
 	struct ioband_dir *dir, *lim, *up;
 	struct ioband_rule *rule;
 	struct ioband_grp *grp;
@@ -150,10 +183,14 @@ static __always_inline bool ioband_cap(struct bio *bio)
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
 	/* the blkg is older than the policy on this device: there are no limits yet */
-	if (unlikely(!grp))
-		goto pass;
+	if (unlikely(!grp)) {
+		if (likely(!ioband_has_defaults()))
+			return ioband_unlimited(bio, NULL);
+		preempt_enable();
+		return ioband_new_here(bio);
+	}
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
-		ioband_account(grp->stat, bio, bytes);
+		ioband_account(grp->stat, opf, special ? ioband_bytes_done(bio, bytes) : bytes);
 	dev = grp->dev;
 	dir = &grp->dir[rw];
 	/* calculate it once */
@@ -163,44 +200,49 @@ static __always_inline bool ioband_cap(struct bio *bio)
 		goto slow;
 	lim = READ_ONCE(dir->lim);
 	if (!lim)
-		goto pass;
-	if (unlikely(!bytes || ioband_is_paced(bio)))
-		goto slow;
-	up = READ_ONCE(lim->up);
-	if (up && unlikely(READ_ONCE(up->up)))
+		return ioband_unlimited(bio, dev);
+	if (unlikely(!bytes || (special && ioband_is_paced(bio))))
 		goto slow;
 	rule = rcu_dereference_sched(lim->rule);
 	units = ioband_pack(bytes, 1);
-	if (!ioband_fast_pay(rule, units))
+	up = READ_ONCE(lim->up);
+	if (!up) {
+		if (!ioband_fast_pay(rule, units))
+			goto slow;
+		preempt_enable();
+		return ioband_passed(bio);
+	}
+	if (unlikely(READ_ONCE(up->up)) || !ioband_fast_pay(rule, units))
 		goto slow;
-	if (up && unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), units)))
-		return ioband_admit_undo(grp, bio, rule);
+	if (unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), units)))
+		return ioband_admit_undo(bio, rule);
 	preempt_enable();
-	ioband_passed(bio);
-	return false;
-pass:
-	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (grp && unlikely(grp->dev->lanes)))
-		bio_set_flag(bio, BIO_BPS_THROTTLED);
-	preempt_enable();
-	if (unlikely(!grp))
-		ioband_default_meet(bio_blkcg_css(bio), bio->bi_bdev->bd_disk);
-	if (unlikely(bio_issue_as_root_blkg(bio)))
-		ioband_asked_above(bio);
-	return false;
+	return ioband_passed(bio);
 slow:
 	preempt_enable();
-	return ioband_admit_slow(grp, bio);
+	return ioband_admit_slow(bio);
+}
+
+static noinline bool ioband_cap_special(struct bio *bio)
+{
+	return ioband_cap(bio, true);
+}
+
+static __always_inline bool ioband_cap_any(struct bio *bio)
+{
+	if (ioband_is_special(bio, bio->bi_opf))
+		return ioband_cap_special(bio);
+	return ioband_cap(bio, false);
 }
 
 static noinline bool ioband_cap_and_share(struct bio *bio)
 {
-	return ioband_cap(bio) || ioband_share(bio);
+	return ioband_cap_any(bio) || ioband_share(bio);
 }
 
 bool __ioband_bio(struct bio *bio)
 {
 	if (static_branch_unlikely(&ioband_share_key))
 		return ioband_cap_and_share(bio);
-	return ioband_cap(bio);
+	return ioband_cap_any(bio);
 }
