@@ -26,7 +26,8 @@
  * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
  * lane.c on zoned disks) until dispatch.c and submit.c release it.  The files of shares/
  * share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
- * default.c and rule.c.  Buffered writes: writeback.c, pace.c and ticket.c.  policy.c
+ * default.c and rule.c.  Buffered writes: writeback.c, pace.c, ticket.c and
+ * saved.c.  policy.c
  * describes the model.
  *
  * Lock order, outermost first:
@@ -57,7 +58,7 @@
  *	limits let its first bio pass now; else it is in dev->timed, by the time when they
  *	will.
  *  I6	A bio pays at all its gates or at none.
- *  I7-I9, I13 and I14 are in shares.h.
+ *  I7-I9, I13 and I14 are in shares.h, I15 is in saved.c.
  *  I10	While dir->gen equals dev->gen, dir->lim and the ->up of the gates above lead to
  *	all gates on the way to the root, and held bios of dir wait at those.  A gate that
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
@@ -128,6 +129,16 @@ struct ioband_stat {
 	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
 };
 
+/* per group and device: units of limits saved for writes of dirty pages, I15; dev->lock */
+struct ioband_saved {
+	u64			units[IOBAND_NR_UNITS];	/* U64_MAX: there is no limit */
+	s64			at_ns;		/* until when unused units have been saved */
+	unsigned long		at_jiffies;	/* when ioband_save() last did something */
+	u64			need_bytes;	/* of dirty pages whose writes are to be paid */
+	s64			need_at_ns;	/* when need_bytes was found */
+	bool			below;		/* nobody pays for the bytes in advance */
+};
+
 /* per group and device */
 struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
@@ -141,6 +152,7 @@ struct ioband_grp {
 	unsigned int		limits_nr;	/* how often limits of writes began */
 	unsigned int		io_bytes;	/* average length of such a write */
 	s64			owed_at_ns;	/* when such a write last passed unpaid */
+	struct ioband_saved	saved;
 	struct ioband_share	share;
 } __aligned(IOBAND_CARRY_MASK + 1);
 

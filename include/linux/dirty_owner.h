@@ -62,6 +62,8 @@ enum dirty_how {
  * struct dirty_owner_ops - what a controller knows of a group's writes to a backing device
  * @rate:	how fast a group may write to the device; all zero if nothing limits it.  RCU read
  *		side.
+ * @save:	take note of the bytes of dirty pages that a group has: what its limits leave
+ *		unused may pay for their writes.  RCU read side.
  * @bps:	bytes a second that the group's own limit allows on the device or on any device
  *		below it, 0 for no limit.  RCU read side.
  * @pay:	charge a group's limits with bytes that it will write to the device; returns the
@@ -74,6 +76,7 @@ enum dirty_how {
 struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
+	void (*save)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi, u64 bytes);
 	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		   s64 bytes, enum dirty_how how);

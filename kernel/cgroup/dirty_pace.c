@@ -47,13 +47,21 @@ static bool dirty_is_probing(struct dirty_flow *flow)
 	return written - READ_ONCE(flow->probe_from) < DIRTY_PROBE_BYTES >> PAGE_SHIFT;
 }
 
+static u64 dirty_flow_bytes(const struct dirty_flow *flow)
+{
+	return (u64)max(dirty_flow_dirty(flow), 0L) << PAGE_SHIFT;
+}
+
 /* Ask the controller for a flow's limits, and update the flow; @mapping may be NULL. */
 static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_space *mapping)
 {
 	struct dirty_rate rate;
 
-	scoped_guard(rcu)
+	scoped_guard(rcu) {
 		rate = dirty_owner_ops->rate(flow->css, flow->bdi);
+		if (rate.limited || rate.probe)
+			dirty_owner_ops->save(flow->css, flow->bdi, dirty_flow_bytes(flow));
+	}
 	if (rate.probe && !rate.limited)
 		rate.limited = dirty_is_probing(flow);
 	dirty_learn(flow, &rate);

@@ -98,7 +98,9 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
 		return false;
 
-	if (!ioband_is_stale(dir) && !ioband_in_busy_lane(grp->dev, bio)) {
+	/* writeback that has been paid must not pay again */
+	if (!ioband_is_paced(bio) && !ioband_is_stale(dir) &&
+	    !ioband_in_busy_lane(grp->dev, bio)) {
 		bool admitted;
 
 		scoped_guard(preempt)

@@ -20,10 +20,11 @@ bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 {
 	s64 tat = atomic64_read(&b->tat);
 
+	/* what costs nothing does not use up what is in hand */
 	do {
 		if (ioband_when(tat, arrival, cost, b->rate.burst) > now)
 			return false;
-	} while (!atomic64_try_cmpxchg(&b->tat, &tat,
+	} while (cost && !atomic64_try_cmpxchg(&b->tat, &tat,
 				       ioband_charge(tat, now, cost,
 						     b->rate.burst)));
 	return true;

@@ -268,6 +268,21 @@ static inline s64 ioband_charge_debt(s64 tat, s64 now, s64 cost, s64 burst)
 }
 
 /**
+ * ioband_unused_ns - find the time of a limit that nothing has used
+ * @tat:	the limit's theoretical arrival time, ns
+ * @since:	the time from which on it counts, ns
+ * @now:	ns
+ *
+ * If as much is charged as of the later of @tat and @since, the burst is still in hand.
+ *
+ * Return: ns, 0 .. @now - @since.
+ */
+static inline s64 ioband_unused_ns(s64 tat, s64 since, s64 now)
+{
+	return max(now - max(tat, since), 0);
+}
+
+/**
  * ioband_lent - account for an I/O that a limit lends to a task to which it does not apply
  * @lent:	the account before, ns: a virtual clock that advances by IOBAND_LEND_PART times
  *		the cost of each I/O that is lent

@@ -225,6 +225,22 @@ static void rate_lend(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ioband_lent(0, 100 * SEC, IOBAND_TIME_MAX), 102 * SEC);
 }
 
+/* 3 s to 10 s count. */
+static void rate_unused(struct kunit *test)
+{
+	static const struct {
+		s64 tat, ns;
+	} table[] = {
+		{ 0, 7 * SEC }, { 3 * SEC, 7 * SEC }, { 9 * SEC, SEC }, { 10 * SEC, 0 },
+		{ 12 * SEC, 0 },
+	};
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++)
+		KUNIT_EXPECT_EQ_MSG(test, table[i].ns,
+				    ioband_unused_ns(table[i].tat, 3 * SEC, 10 * SEC), "row %d", i);
+	KUNIT_EXPECT_EQ(test, ioband_unused_ns(0, 10 * SEC, 10 * SEC), 0);
+}
+
 static void rate_discard(struct kunit *test)
 {
 	static const u32 table[][2] = {
@@ -333,6 +349,7 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_charge),
 	KUNIT_CASE(rate_debt),
 	KUNIT_CASE(rate_lend),
+	KUNIT_CASE(rate_unused),
 	KUNIT_CASE(rate_discard),
 	KUNIT_CASE(rate_change_waiting),
 	KUNIT_CASE(rate_change_idle),

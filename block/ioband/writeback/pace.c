@@ -166,6 +166,25 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	return rate;
 }
 
+/* See struct dirty_owner_ops.  It is not known which of the disks below a file is on. */
+static void ioband_dirty_save(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+			      u64 bytes)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	struct request_queue *own = owner ? dev_to_disk(owner)->queue : NULL;
+	bool above = ioband_is_above(bdi);
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		if (!above && blkg->q != own)
+			continue;
+		grp = blkg_to_grp(blkg);
+		if (grp && ioband_is_ready(grp) && READ_ONCE(grp->dir[WRITE].lim))
+			ioband_save(grp, bytes, blkg->q != own);
+	}
+}
+
 /* See struct dirty_owner_ops. */
 static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
 {
@@ -297,6 +316,7 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 
 static const struct dirty_owner_ops ioband_dirty_ops = {
 	.rate		= ioband_dirty_rate,
+	.save		= ioband_dirty_save,
 	.bps		= ioband_dirty_bps,
 	.pay		= ioband_pay_ahead,
 	.debt_ns	= ioband_write_debt_ns,

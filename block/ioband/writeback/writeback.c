@@ -47,7 +47,8 @@ bool ioband_is_nobodys(struct bio *bio)
  * @bio:	the bio
  * @now:	ns
  *
- * Bytes that have not been paid in advance become a debt, and so does the I/O.
+ * Bytes that have not been paid in advance, and the I/O, are paid from what the group has saved,
+ * or become a debt.
  *
  * Context: dev->lock held.
  * Return: true if any limit was charged with a debt.
@@ -56,6 +57,7 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
 	struct ioband_grp *grp = dir->grp;
+	enum ioband_unpaid unpaid;
 	bool paid, owed;
 
 	guard(rcu)();
@@ -64,16 +66,19 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 			       ioband_limits_since(dir));
 	/* a moving average; the rest of a split counts as an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
+	if (!paid)
+		WRITE_ONCE(grp->owed_at_ns, now);
+	unpaid = ioband_use_saved(grp, bytes, paid, now);
+	if (unpaid == IOBAND_UNPAID_NONE)
+		return false;
 	/* charge no bytes below; the flag is cleared again, so that the trace shows them */
-	if (paid)
+	if (bytes && unpaid == IOBAND_UNPAID_IO)
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	owed = ioband_is_bound(dir, bio);
 	if (owed)
 		ioband_owe(dir, bio, now, dir->lim);
-	if (paid)
+	if (bytes && unpaid == IOBAND_UNPAID_IO)
 		bio_clear_flag(bio, BIO_BPS_THROTTLED);
-	else
-		WRITE_ONCE(grp->owed_at_ns, now);
 	return owed;
 }
 

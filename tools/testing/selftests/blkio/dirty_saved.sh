@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Buffered writes of a group that stays below its limit are as fast as without it: on a disk with a limit in bytes or in
+# I/Os, and on dm and btrfs above such a disk. Time in which nothing was dirty counts for nothing.
+# configs: uml-vt
+# memory: 2048
+# timeout: 600
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_writeback.sh
+. "$HERE/lib/blkio_writeback.sh"
+
+SEC=30
+
+# writer FILE SIZE THINK: a task of g1 writes SIZE bytes every THINK seconds for SEC seconds
+writer() {
+	note_all
+	start_soon
+	load g1 writer -f "$1" -b -o w -s "$2" -T "$3" -t $SEC -L 300M
+	wait_loads
+}
+
+# below TEXT FILE SIZE THINK LIMIT...: a task that writes so much does as many writes under LIMIT on DEV as without it
+below() {
+	local text=$1 free
+	writer "$2" "$3" "$4"
+	free=$(val writer ios)
+	sync
+	cap g1 "$DEV" "${@:5}"
+	writer "$2" "$3" "$4"
+	check "$text, ${*:5}: as many writes as without a limit" within "$(val writer ios)" "$free" 10000
+	sync
+	unlimited
+}
+
+unlimited() { cap g1 "$DEV" wbps=max wiops=max; }
+
+# 64 KiB every 8 ms are 7.7 MiB/s, and 120 I/Os of 64 KiB or 1900 of 4 KiB
+all_below() {
+	below "$1" "$2" 64k 0.008 wbps=$((10 * MiB))
+	below "$1" "$2" 64k 0.008 wbps=$((8 * MiB))
+	below "$1" "$2" 64k 0.008 wiops=2500
+	below "$1" "$2" 4k 0.002 wiops=600
+	below "$1" "$2" 64k 0.5 wbps=$((160 * KiB))
+}
+
+# burst TEXT FILE: after time in which nothing was dirty, 8 MiB at 1 MiB/s take 8 s, and so do 8 more after them
+burst() {
+	local begin took
+	cap g1 "$DEV" wbps=$MiB
+	sleep 20
+	begin=$(now_ms)
+	in_group g1 dd if=/dev/zero of="$2" bs=1M count=8 conv=notrunc,fsync status=none
+	in_group g1 dd if=/dev/zero of="$2" bs=1M count=8 conv=notrunc,fsync status=none
+	in_group g1 dd if=/dev/zero of="$2" bs=4k count=1 conv=notrunc,fsync status=none
+	took=$(($(now_ms) - begin))
+	check "$1, 16 MiB after 20 s in which nothing was dirty: they take 16 s at 1 MiB/s" in_range $took 15700 18000
+	unlimited
+}
+
+# direct TEXT FILE: dirty pages, and direct writes after them, get the limit together, though pages wait for the flusher
+direct() {
+	local total
+	cap g1 "$DEV" wbps=$((4 * MiB))
+	note_all
+	start_soon
+	load g1 writer -f "$2" -b -o w -s 64k -T 0.03 -t 10 -L 300M
+	wait_loads
+	start_soon
+	load g1 direct -f "$DEV" -o w -s 64k -t 10 -O 900M
+	wait_loads
+	sync
+	total=$(moved 1)
+	check "$1: 20 s of writes, buffered and direct, get the limit" \
+		in_range "$total" $((60 * MiB)) $((81 * MiB))
+	unlimited
+}
+
+on_dm() {
+	local disk=$DEV top
+	dm_dev above "0 $(sectors "$disk") linear $disk 0" || bail "no dm"
+	top=$DEV
+	DEV=$disk
+	all_below "dm" "$top"
+	burst "dm" "$top"
+	direct "dm" "$top"
+	dmsetup --noudevsync --noudevrules remove --retry above
+}
+
+on_btrfs() {
+	make_fs btrfs "$DEV" -q -f
+	: >"$MNT/file"
+	below "btrfs" "$MNT/file" 64k 0.008 wbps=$((10 * MiB))
+	below "btrfs" "$MNT/file" 64k 0.008 wbps=$((9 * MiB))
+	umount "$MNT"
+}
+
+all() {
+	group g1 g2 g3
+	all_below "disk" "$DEV"
+	burst "disk" "$DEV"
+	direct "disk" "$DEV"
+	on_dm
+	on_btrfs
+}
+
+plan 32
+# a disk of 20 MiB/s that does one I/O at a time
+null_dev ns hw_queue_depth=1 completion_nsec=3100000 max_sectors=128 memory_backed=1
+on_each all v1 v2
