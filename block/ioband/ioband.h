@@ -27,8 +27,7 @@
  * lane.c on zoned disks) until dispatch.c and submit.c release it.  The files of shares/
  * share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
  * default.c and rule.c.  Buffered writes: writeback.c, pace.c, ticket.c and
- * saved.c.  policy.c
- * describes the model.
+ * saved.c.  policy.c describes the model.
  *
  * Lock order, outermost first:
  *
@@ -129,14 +128,12 @@ struct ioband_stat {
 	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
 };
 
-/* per group and device: units of limits saved for writes of dirty pages, I15; dev->lock */
+/* per group, device and unit: what is saved for writes of dirty pages, I15; dev->lock */
 struct ioband_saved {
-	u64			units[IOBAND_NR_UNITS];	/* U64_MAX: there is no limit */
+	u64			units;		/* U64_MAX: there is no limit */
 	s64			at_ns;		/* until when unused units have been saved */
-	unsigned long		at_jiffies;	/* when ioband_save() last did something */
-	u64			need_bytes;	/* of dirty pages whose writes are to be paid */
+	u64			need_bytes;	/* dirty pages whose writes are to be paid */
 	s64			need_at_ns;	/* when need_bytes was found */
-	bool			below;		/* nobody pays for the bytes in advance */
 };
 
 /* per group and device */
@@ -152,7 +149,8 @@ struct ioband_grp {
 	unsigned int		limits_nr;	/* how often limits of writes began */
 	unsigned int		io_bytes;	/* average length of such a write */
 	s64			owed_at_ns;	/* when such a write last passed unpaid */
-	struct ioband_saved	saved;
+	struct ioband_saved	saved[IOBAND_NR_UNITS];
+	unsigned long		saved_at_jiffies;	/* when ioband_save() last did something */
 	struct ioband_share	share;
 } __aligned(IOBAND_CARRY_MASK + 1);
 
@@ -255,6 +253,12 @@ struct ioband_line {
 	void	(*apply)(struct ioband_line *line, struct ioband_grp *grp);
 	bool	wants;	/* set by parse: the line sets something, and not only removes it */
 };
+
+/* Is BFQ registered, and does it share by ioband's weights? */
+static inline bool ioband_has_bfq(void)
+{
+	return rcu_access_pointer(ioband_bfq);
+}
 
 /*
  * Does the share gate stand aside, because weights are off for the disk, or because BFQ shares it?

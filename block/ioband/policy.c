@@ -166,7 +166,6 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		return NULL;
 	}
 	grp->io_bytes = IOBAND_IO_BYTES;
-	grp->saved.at_jiffies = jiffies;
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
 	return &grp->pd;

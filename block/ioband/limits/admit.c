@@ -109,8 +109,9 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 		if (admitted)
 			return ioband_passed(bio);
 	}
-	/* a bio that waits for its limits gives back its place in the device, or in one above */
-	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio))
+	/* a bio that may wait for its limits gives back its place in the device, or in one above */
+	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio) &&
+	    (!ioband_is_paced(bio) || grp->dev->lanes))
 		ioband_share_return(bio);
 	return ioband_judge(bio, false);
 }

@@ -111,6 +111,8 @@ static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bi
 	nobodys = paced && ioband_is_nobodys(bio) && cgroup_subsys_on_dfl(io_cgrp_subsys);
 	if (paced && !nobodys)
 		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
+	if (nobodys && !ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
+		return IOBAND_PASS;
 	if (ask->never_held)
 		asks = ioband_gate_of(dir, ask->css);
 	if (ioband_may_owe_below(dir, bio, now, asks)) {
@@ -153,6 +155,7 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio,
 					 const struct ioband_ask *ask, bool in_lane)
 {
+	u64 issue_time_ns = bio->issue_time_ns, carried = bio->bi_iocost_cost;
 	struct ioband_dev *dev = grp->dev;
 	enum ioband_verdict verdict;
 	s64 now;
@@ -165,8 +168,11 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	now = ktime_get_ns();
 	ioband_stamp(bio, now, raw_smp_processor_id());
 	verdict = ioband_decide_locked(grp, bio, ask, now);
-	if (verdict != IOBAND_KEEP)
-		ioband_unstamp(bio);
+	if (verdict != IOBAND_KEEP) {
+		/* writeback may have a place in a device */
+		bio->issue_time_ns = issue_time_ns;
+		bio->bi_iocost_cost = carried;
+	}
 	return verdict;
 }
 

@@ -283,6 +283,20 @@ static inline s64 ioband_unused_ns(s64 tat, s64 since, s64 now)
 }
 
 /**
+ * ioband_units_in - find the units that a limit allows in a time
+ * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
+ * @ns:		the time, 0 .. 2^36
+ *
+ * Return: units, those of a part rounded down; of a rate above 2^40 as many as of that one.
+ */
+static inline u64 ioband_units_in(u64 per_sec, s64 ns)
+{
+	/* the quotient must fit 64 bits: on some machines the division would trap otherwise */
+	return mul_u64_u64_div_u64(min(per_sec, BIT_ULL(40)), min_t(u64, ns, BIT_ULL(36)),
+				   NSEC_PER_SEC);
+}
+
+/**
  * ioband_lent - account for an I/O that a limit lends to a task to which it does not apply
  * @lent:	the account before, ns: a virtual clock that advances by IOBAND_LEND_PART times
  *		the cost of each I/O that is lent

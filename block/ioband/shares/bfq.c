@@ -16,7 +16,7 @@
 
 #include "../ioband.h"
 
-static struct blkcg_policy __rcu *ioband_bfq;
+struct blkcg_policy __rcu *ioband_bfq;
 static void (*ioband_bfq_set)(struct blkg_policy_data *pd, u32 weight);
 
 /* Skip BFQ's own files of weights, which are at the beginning of its list of files. */
@@ -98,17 +98,6 @@ EXPORT_SYMBOL_GPL(ioband_weight_for_bfq);
 u32 ioband_bfq_weight(u32 weight)
 {
 	return clamp(weight, IOBAND_BFQ_WEIGHT_MIN, IOBAND_BFQ_WEIGHT_MAX);
-}
-
-/**
- * ioband_has_bfq - tell whether BFQ is registered, and shares by ioband's weights
- *
- * Context: any.
- * Return: true if it does.
- */
-bool ioband_has_bfq(void)
-{
-	return rcu_access_pointer(ioband_bfq);
 }
 
 /**

@@ -157,8 +157,6 @@ static __always_inline bool ioband_passes(struct ioband_dev *dev, struct ioband_
 
 	if (likely(READ_ONCE(dev->solo) == grp))
 		return READ_ONCE(dev->solo_all) || !ioband_is_background(bio);
-	if (READ_ONCE(dev->leasing))
-		return ioband_has_lease(dev, grp, bio);
 	if (!READ_ONCE(dev->open))
 		return false;
 	passed = this_cpu_ptr(dev->passed);
@@ -254,6 +252,29 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 	return true;
 }
 
+/* As ioband_share(), on a device that was not ready a moment ago. */
+static noinline bool ioband_share_unready(struct bio *bio)
+{
+	/* no weights on zoned devices, where writes of a zone must stay in order */
+	if (atomic_read(&ioband_nr_weights) && !bdev_is_zoned(bio->bi_bdev))
+		ioband_want(bio->bi_bdev->bd_disk);
+	return false;
+}
+
+/* As ioband_share(), on a device that is leased. */
+static noinline bool ioband_share_leased(struct ioband_grp *grp, struct bio *bio)
+{
+	struct ioband_dev *dev = grp->dev;
+
+	scoped_guard(preempt) {
+		if (READ_ONCE(dev->leasing) && ioband_has_lease(dev, grp, bio)) {
+			ioband_pass(dev, bio);
+			return false;
+		}
+	}
+	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
+}
+
 /**
  * ioband_share - pass a bio through the share gate of its device
  * @bio:	a bio that has passed its limits
@@ -266,7 +287,10 @@ bool ioband_share(struct bio *bio)
 	struct ioband_grp *grp;
 	struct ioband_dev *dev;
 
-	/* the rest of a split, whose first part was dispatched, or a flush without data */
+	/*
+	 * Functions are called at the end only, so that no registers need be saved.  The rest of
+	 * a split, whose first part was dispatched, and a flush without data pass.
+	 */
 	if (ioband_is_carried(bio) || !bio_sectors(bio))
 		return false;
 	/* an RCU read side: see ioband_is_ready() */
@@ -274,10 +298,7 @@ bool ioband_share(struct bio *bio)
 	grp = blkg_to_grp(bio->bi_blkg);
 	if (unlikely(!grp || !ioband_is_ready(grp))) {
 		preempt_enable();
-		/* no weights on zoned devices, where writes of a zone must stay in order */
-		if (atomic_read(&ioband_nr_weights) && !bdev_is_zoned(bio->bi_bdev))
-			ioband_want(bio->bi_bdev->bd_disk);
-		return false;
+		return ioband_share_unready(bio);
 	}
 	dev = grp->dev;
 	if (unlikely(dev->lanes) || ioband_is_aside(dev)) {
@@ -290,6 +311,8 @@ bool ioband_share(struct bio *bio)
 		return false;
 	}
 	preempt_enable();
+	if (READ_ONCE(dev->leasing))
+		return ioband_share_leased(grp, bio);
 	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
 }
 

@@ -362,7 +362,7 @@ void ioband_weight_init(struct ioband_grp *grp);
 /* bfq.c */
 #define IOBAND_BFQ_WEIGHT_MIN	1
 #define IOBAND_BFQ_WEIGHT_MAX	1000
-bool ioband_has_bfq(void);
+extern struct blkcg_policy __rcu *ioband_bfq;
 u32 ioband_bfq_weight(u32 weight);
 void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight);
 

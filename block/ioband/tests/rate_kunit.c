@@ -239,6 +239,11 @@ static void rate_unused(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, table[i].ns,
 				    ioband_unused_ns(table[i].tat, 3 * SEC, 10 * SEC), "row %d", i);
 	KUNIT_EXPECT_EQ(test, ioband_unused_ns(0, 10 * SEC, 10 * SEC), 0);
+	KUNIT_EXPECT_EQ(test, ioband_units_in(1000, SEC - 1), 999);
+	KUNIT_EXPECT_EQ(test, ioband_units_in(1, 60 * SEC), 60);
+	KUNIT_EXPECT_EQ(test, ioband_units_in(IOBAND_RATE_MAX, SEC), BIT_ULL(40));
+	/* traps on x86-64 if the quotient does not fit */
+	KUNIT_EXPECT_EQ(test, ioband_units_in(IOBAND_RATE_MAX, 60 * SEC), 60 * BIT_ULL(40));
 }
 
 static void rate_discard(struct kunit *test)

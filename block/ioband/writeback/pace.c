@@ -107,11 +107,18 @@ unsigned int ioband_limits_since(struct ioband_dir *dir)
 	return top ? READ_ONCE(top->grp->limits_nr) : 0;
 }
 
+/* Have unpaid writes of a group reached a disk lately? */
+static bool ioband_is_reached(const struct ioband_grp *grp, s64 now)
+{
+	s64 owed_at_ns = READ_ONCE(grp->owed_at_ns);
+
+	return owed_at_ns && now - owed_at_ns <= IOBAND_BELOW_NS;
+}
+
 /* Add the limits and the debt of a group on a disk that may be below.  RCU read side. */
 static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64 now)
 {
 	struct dirty_rate below = ioband_rate_of(grp);
-	s64 owed_at_ns = READ_ONCE(grp->owed_at_ns);
 
 	if (!below.limited)
 		return;
@@ -119,7 +126,7 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
 	rate->shared |= below.shared;
 	if (below.bps)
 		rate->bps = min(rate->bps ?: U64_MAX, below.bps);
-	if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS)
+	if (!ioband_is_reached(grp, now))
 		return;
 	rate->limited = true;
 	rate->owed_ns = max(rate->owed_ns, below.owed_ns);
@@ -173,14 +180,15 @@ static void ioband_dirty_save(struct cgroup_subsys_state *css, struct backing_de
 	struct device *owner = READ_ONCE(bdi->owner);
 	struct request_queue *own = owner ? dev_to_disk(owner)->queue : NULL;
 	bool above = ioband_is_above(bdi);
+	s64 now = ktime_get_ns();
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		if (!above && blkg->q != own)
-			continue;
 		grp = blkg_to_grp(blkg);
-		if (grp && ioband_is_ready(grp) && READ_ONCE(grp->dir[WRITE].lim))
+		if (!grp || !ioband_is_ready(grp) || !READ_ONCE(grp->dir[WRITE].lim))
+			continue;
+		if (blkg->q == own || (above && ioband_is_reached(grp, now)))
 			ioband_save(grp, bytes, blkg->q != own);
 	}
 }
@@ -207,17 +215,14 @@ static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_
 /* A group with a debt on a disk below where bios wait; with references on blkg and disk. */
 static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
 {
-	s64 owed_at_ns, now = ktime_get_ns();
+	s64 now = ktime_get_ns();
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
 	guard(rcu)();
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 		grp = blkg_to_grp(blkg);
-		if (!grp || !ioband_is_ready(grp))
-			continue;
-		owed_at_ns = READ_ONCE(grp->owed_at_ns);
-		if (!owed_at_ns || now - owed_at_ns > IOBAND_BELOW_NS ||
+		if (!grp || !ioband_is_ready(grp) || !ioband_is_reached(grp, now) ||
 		    !ioband_has_line(grp) || !blkg_tryget(blkg))
 			continue;
 		if (ioband_get_disk(grp))

@@ -2,123 +2,144 @@
 /*
  * Savings: what limits leave unused while a group has dirty pages pays for their writes.
  *
- * Writes of dirty pages are dispatched together, seconds after tasks dirtied the pages.  What
+ * Writes of dirty pages are dispatched together, some time after tasks dirtied the pages.  What
  * nobody has paid in advance is charged then: I/Os, and on disks below dm, md, loop and btrfs
  * bytes too.  As a debt alone that would make tasks wait although their group stays below its
  * limit.  A group that writes x bytes a second below a limit of R would wait for x / R of the
  * time, and get x / (1 + x / R).
  *
- * So the group saves.  While its tasks dirty pages, and when pages are written, it takes
- * what the limits have not used since it last saved, at all gates or at none, and uses it for
- * the writes that follow.  The rest of these is a debt.  Savings delay no other I/O: the burst
- * of each limit stays in hand.
+ * So the group saves.  While its tasks dirty pages, and when pages are written, it takes what
+ * the limits have not used since it last looked, and uses that for the writes that follow.  The
+ * rest of these is a debt.
  *
- * I15	What a group has saved on a disk has been charged to all its gates.  It is no more
- *	than its dirty pages are expected to need, and was unused while they were dirty: what
- *	was unused before does not count.
+ * I15	What a group has saved on a disk has been charged to all its gates.  It is no more than
+ *	the writes of its dirty pages are expected to need, and than a second's worth of each of
+ *	its limits.  Nothing is saved while bios wait at a gate, since they earn the same time.
  *
- * Example: A has rbps=10485760 on a disk below btrfs, writes 5 MiB/s into a file, and the
- * flusher writes 25 MiB every 5 s.  In these 5 s the limit has allowed 50 MiB.  A has saved 25
- * of them, and its tasks do not wait.
+ * Example: A has wbps=10485760 on a disk below btrfs, and writes 5 MiB/s into a file.  Every
+ * half a second the flusher writes 2.5 MiB, and the limit has allowed 5 MiB since it last did.
+ * A has saved 2.5 of them, and its tasks do not wait.
  */
-#include <linux/backing-dev.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 
 #include "../ioband.h"
 
-/* What has not been used for this time is lost, as pages are written sooner. */
+/* If a group has not looked for this time, it begins anew. */
 #define IOBAND_SAVE_NS		(60LL * NSEC_PER_SEC)
 /* The largest need of the devices above a disk counts for this time. */
 #define IOBAND_NEED_NS		(10LL * NSEC_PER_SEC)
-/* The most units that are saved at a time, see ioband_cost(). */
+/* The most units that a group saves. */
 #define IOBAND_SAVE_UNITS	BIT_ULL(32)
 
-/* The units that all gates of a group have left unused since @since, U64_MAX without a limit. */
-static u64 ioband_units_unused(struct ioband_dir *dir, enum ioband_unit unit, s64 since, s64 now)
+/* The bucket of a gate, NULL without a limit in this unit. */
+static struct ioband_bucket *ioband_bucket_of(struct ioband_dir *gate, enum ioband_unit unit)
 {
-	u64 units = U64_MAX;
+	struct ioband_rule *rule = ioband_gate_rule(gate);
 
-	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_rule *rule = ioband_gate_rule(gate);
-		struct ioband_bucket *b = &rule->bucket[unit];
-		s64 ns;
-
-		if (!rule || !b->rate.per_sec)
-			continue;
-		ns = ioband_unused_ns(atomic64_read(&b->tat), since, now);
-		units = min(units, mul_u64_u64_div_u64(ns, b->rate.per_sec, NSEC_PER_SEC));
-	}
-	return units;
+	return rule && rule->bucket[unit].rate.per_sec ? &rule->bucket[unit] : NULL;
 }
 
-/* Charge units that ioband_units_unused() has found. */
-static void ioband_take_unused(struct ioband_dir *dir, enum ioband_unit unit, u64 units, s64 since)
+/* A second's worth of the lowest limit of a group, U64_MAX without a limit. */
+static u64 ioband_save_most(struct ioband_dir *dir, enum ioband_unit unit)
+{
+	u64 most = U64_MAX;
+
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
+		struct ioband_bucket *b = ioband_bucket_of(gate, unit);
+
+		if (b)
+			most = min(most, b->rate.per_sec);
+	}
+	return most;
+}
+
+/* The units that all limits of a group have left unused since @since, at most @most. */
+static u64 ioband_units_unused(struct ioband_dir *dir, enum ioband_unit unit, u64 most, s64 since,
+			       s64 now)
 {
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_rule *rule = ioband_gate_rule(gate);
-		struct ioband_bucket *b = &rule->bucket[unit];
+		struct ioband_bucket *b = ioband_bucket_of(gate, unit);
+		s64 ns;
+
+		if (!b)
+			continue;
+		ns = ioband_unused_ns(atomic64_read(&b->tat), since, now);
+		most = min(most, ioband_units_in(b->rate.per_sec, ns));
+	}
+	return most;
+}
+
+/*
+ * Charge units that ioband_units_unused() has found.  Returns the time until when nothing is left
+ * to save: what is left is less than a unit if @units is all that there was.
+ */
+static s64 ioband_take_unused(struct ioband_dir *dir, enum ioband_unit unit, u64 units, s64 since,
+			      s64 now)
+{
+	s64 until = since;
+
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
+		struct ioband_bucket *b = ioband_bucket_of(gate, unit);
 		s64 tat, cost;
 		u64 rem = 0;
 
-		if (!rule || !b->rate.per_sec)
+		if (!b)
 			continue;
+		tat = atomic64_read(&b->tat);
 		cost = ioband_cost(b->rate.per_sec, units, &rem);
 		cost += !!rem;
-		tat = atomic64_read(&b->tat);
-		while (!atomic64_try_cmpxchg(&b->tat, &tat, max(tat, since) + cost))
+		while (cost && !atomic64_try_cmpxchg(&b->tat, &tat, max(tat, since) + cost))
 			;
+		until = max(until, max(tat, since) + cost);
 	}
+	return min(until, now);
 }
 
 /* Save what is needed for the dirty pages, as far as the limits have left it unused. */
-static void ioband_save_units(struct ioband_grp *grp, enum ioband_unit unit, u64 need, s64 since,
-			      s64 now)
+static void ioband_save_units(struct ioband_grp *grp, enum ioband_unit unit, u64 need, s64 now)
 {
-	u64 units = ioband_units_unused(&grp->dir[WRITE], unit, since, now);
-	u64 *saved = &grp->saved.units[unit];
+	struct ioband_saved *saved = &grp->saved[unit];
+	struct ioband_dir *dir = &grp->dir[WRITE];
+	u64 most = ioband_save_most(dir, unit), units;
+	s64 since = saved->at_ns;
 
+	saved->at_ns = now;
 	/* without a limit all is paid */
-	if (units == U64_MAX) {
-		*saved = U64_MAX;
+	if (most == U64_MAX) {
+		saved->units = U64_MAX;
 		return;
 	}
-	*saved = *saved == U64_MAX ? 0 : min(*saved, need);
-	units = min3(units, need - *saved, IOBAND_SAVE_UNITS);
-	if (!units)
+	if (saved->units == U64_MAX || now - since > IOBAND_SAVE_NS) {
+		saved->units = 0;
 		return;
-	ioband_take_unused(&grp->dir[WRITE], unit, units, since);
-	*saved += units;
-}
-
-/* Use units for a write, all of them or none.  Returns true if it has used them. */
-static bool ioband_use_units(struct ioband_grp *grp, enum ioband_unit unit, u32 units)
-{
-	u64 *saved = &grp->saved.units[unit];
-
-	if (*saved < units)
-		return false;
-	if (*saved != U64_MAX)
-		*saved -= units;
-	return true;
+	}
+	need = min3(need, most, IOBAND_SAVE_UNITS);
+	saved->units = min(saved->units, need);
+	if (saved->units == need || ioband_is_crowded(dir))
+		return;
+	units = ioband_units_unused(dir, unit, need - saved->units, since, now);
+	since = ioband_take_unused(dir, unit, units, since, now);
+	saved->units += units;
+	if (saved->units < need)
+		saved->at_ns = since;
 }
 
 static void ioband_save_locked(struct ioband_grp *grp, s64 now)
 {
-	struct ioband_saved *saved = &grp->saved;
 	u32 io_bytes = max(grp->io_bytes, SECTOR_SIZE);
-	s64 since = saved->at_ns;
 
 	lockdep_assert_held(&grp->dev->lock);
-	if (now - since > IOBAND_SAVE_NS) {
-		memset(saved->units, 0, sizeof(saved->units));
-		since = now;
-	}
 	ioband_relink(&grp->dir[WRITE], now);
-	ioband_save_units(grp, IOBAND_BYTES, saved->below ? saved->need_bytes : 0, since, now);
-	ioband_save_units(grp, IOBAND_IOS, DIV_ROUND_UP_ULL(saved->need_bytes, io_bytes), since,
-			  now);
-	saved->at_ns = now;
+	ioband_save_units(grp, IOBAND_BYTES, grp->saved[IOBAND_BYTES].need_bytes, now);
+	ioband_save_units(grp, IOBAND_IOS,
+			  DIV_ROUND_UP_ULL(grp->saved[IOBAND_IOS].need_bytes, io_bytes), now);
+}
+
+/* Several devices above can be on the disk: the largest need counts, for some time. */
+static bool ioband_is_need(const struct ioband_saved *saved, u64 bytes, s64 now)
+{
+	return bytes >= saved->need_bytes || now - saved->need_at_ns > IOBAND_NEED_NS;
 }
 
 /**
@@ -133,26 +154,44 @@ static void ioband_save_locked(struct ioband_grp *grp, s64 now)
  */
 void ioband_save(struct ioband_grp *grp, u64 bytes, bool below)
 {
-	struct ioband_saved *saved = &grp->saved;
-	bool latest;
+	const u64 need_bytes[] = {
+		[IOBAND_BYTES]	= below ? bytes : 0,
+		[IOBAND_IOS]	= bytes,
+	};
+	unsigned long tick = jiffies;
 	s64 now;
 
-	if (!time_after(jiffies, READ_ONCE(saved->at_jiffies)))
+	if (READ_ONCE(grp->saved_at_jiffies) == tick)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	WRITE_ONCE(saved->at_jiffies, jiffies);
+	if (grp->saved_at_jiffies == tick)
+		return;
+	WRITE_ONCE(grp->saved_at_jiffies, tick);
 	now = ktime_get_ns();
-	/* several devices above can be on the disk: the largest need counts, for some time */
-	latest = bytes >= saved->need_bytes || now - saved->need_at_ns > IOBAND_NEED_NS;
-	if (latest)
-		saved->need_bytes = min(saved->need_bytes, bytes);
 	/* pages that were not dirty before do not count for the time before */
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		if (ioband_is_need(&grp->saved[unit], need_bytes[unit], now))
+			grp->saved[unit].need_bytes = min(grp->saved[unit].need_bytes,
+							  need_bytes[unit]);
 	ioband_save_locked(grp, now);
-	if (latest) {
-		saved->need_bytes = bytes;
-		saved->need_at_ns = now;
-		saved->below = below;
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		if (!ioband_is_need(&grp->saved[unit], need_bytes[unit], now))
+			continue;
+		grp->saved[unit].need_bytes = need_bytes[unit];
+		grp->saved[unit].need_at_ns = now;
 	}
+}
+
+/* Use units for a write, all of them or none.  Returns true if it has used them. */
+static bool ioband_use_units(struct ioband_grp *grp, enum ioband_unit unit, u32 units)
+{
+	struct ioband_saved *saved = &grp->saved[unit];
+
+	if (saved->units < units)
+		return false;
+	if (saved->units != U64_MAX)
+		saved->units -= units;
+	return true;
 }
 
 /**
@@ -168,7 +207,8 @@ void ioband_save(struct ioband_grp *grp, u64 bytes, bool below)
 enum ioband_unpaid ioband_use_saved(struct ioband_grp *grp, u32 bytes, bool paid, s64 now)
 {
 	ioband_save_locked(grp, now);
-	grp->saved.need_bytes -= min(grp->saved.need_bytes, bytes);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		grp->saved[unit].need_bytes -= min(grp->saved[unit].need_bytes, bytes);
 	if (!paid && !ioband_use_units(grp, IOBAND_BYTES, bytes))
 		return IOBAND_UNPAID_ALL;
 	return ioband_use_units(grp, IOBAND_IOS, 1) ? IOBAND_UNPAID_NONE : IOBAND_UNPAID_IO;

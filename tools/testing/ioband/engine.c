@@ -125,10 +125,7 @@ void submit_bio_noacct_nocheck(struct bio *bio, bool split)
 }
 
 /* No device of the lab has a scheduler, ... */
-bool ioband_has_bfq(void)
-{
-	return false;
-}
+struct blkcg_policy __rcu *ioband_bfq;
 
 void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 {

@@ -322,6 +322,7 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 #define lockdep_is_held(lock)		1
 #define rcu_dereference_protected(p, c)	(p)
 #define rcu_dereference_sched(p)	(p)
+#define rcu_access_pointer(p)		(p)
 #define rcu_assign_pointer(p, v)	((p) = (v))
 /* memory that the kernel frees after a grace period is never freed */
 #define call_rcu(head, fn)		((void)(fn))

@@ -34,12 +34,13 @@ below() {
 
 unlimited() { cap g1 "$DEV" wbps=max wiops=max; }
 
-# 64 KiB every 8 ms are 7.7 MiB/s, and 120 I/Os of 64 KiB or 1900 of 4 KiB
+# 64 KiB every 8 ms are 7.7 MiB/s, and 1900 I/Os of 4 KiB a second; 25 I/Os a second are fewer than the kernel has ticks
 all_below() {
 	below "$1" "$2" 64k 0.008 wbps=$((10 * MiB))
 	below "$1" "$2" 64k 0.008 wbps=$((8 * MiB))
 	below "$1" "$2" 64k 0.008 wiops=2500
 	below "$1" "$2" 4k 0.002 wiops=600
+	below "$1" "$2" 4k 0.05 wiops=25
 	below "$1" "$2" 64k 0.5 wbps=$((160 * KiB))
 }
 
@@ -75,15 +76,56 @@ direct() {
 	unlimited
 }
 
+# large: direct writes that cost more than a burst save up at the limit, while dirty pages need little of it
+large() {
+	cap g1 "$DEV" wbps=$((10 * MiB))
+	start_soon
+	load g1 writer -f "$2" -b -o w -s 4k -T 0.009 -t 10 -L 300M
+	load g1 direct -f "$DEV" -o w -s 1M -t 10 -O 600M -L 300M
+	wait_loads
+	check "$1: direct writes of 1 MiB beside a little writeback get what is left of the limit" \
+		in_range "$(val direct bytes)" $((85 * MiB)) $((101 * MiB))
+	unlimited
+}
+
+# other TEXT FILE OTHER: pages that are dirty on another disk pay for nothing
+other() {
+	local begin i took expire
+	expire=$(cat /proc/sys/vm/dirty_expire_centisecs)
+	echo 100000 >/proc/sys/vm/dirty_expire_centisecs
+	cap g1 "$DEV" wbps=$MiB
+	in_group g1 dd if=/dev/zero of="$2" bs=64k count=1 conv=notrunc,fsync status=none
+	in_group g1 dd if=/dev/zero of="$3" bs=1M count=64 conv=notrunc status=none
+	start_soon
+	load g1 dirty -f "$3" -b -o w -s 4k -T 0.02 -t 40 -L 1M
+	wait_loads
+	begin=$(now_ms)
+	for i in 1 2 3; do
+		in_group g1 dd if=/dev/zero of="$2" bs=1M count=8 conv=notrunc,fsync status=none
+	done
+	in_group g1 dd if=/dev/zero of="$2" bs=4k count=1 conv=notrunc,fsync status=none
+	took=$(($(now_ms) - begin))
+	check "$1, 24 MiB after 40 s in which pages of another disk were dirty: they take 22 s at least at 1 MiB/s" \
+		in_range $took 22000 27000
+	unlimited
+	echo "$expire" >/proc/sys/vm/dirty_expire_centisecs
+	sync
+}
+
 on_dm() {
-	local disk=$DEV top
+	local disk=$DEV top apart
 	dm_dev above "0 $(sectors "$disk") linear $disk 0" || bail "no dm"
 	top=$DEV
+	dm_dev apart "0 $(sectors /dev/nf) linear /dev/nf 0" || bail "no dm"
+	apart=$DEV
 	DEV=$disk
 	all_below "dm" "$top"
 	burst "dm" "$top"
 	direct "dm" "$top"
+	DEV=/dev/nf large "dm" "$apart"
+	other "dm" "$top" "$apart"
 	dmsetup --noudevsync --noudevrules remove --retry above
+	dmsetup --noudevsync --noudevrules remove --retry apart
 }
 
 on_btrfs() {
@@ -103,7 +145,8 @@ all() {
 	on_btrfs
 }
 
-plan 32
+plan 40
+null_dev nf memory_backed=1
 # a disk of 20 MiB/s that does one I/O at a time
 null_dev ns hw_queue_depth=1 completion_nsec=3100000 max_sectors=128 memory_backed=1
 on_each all v1 v2
