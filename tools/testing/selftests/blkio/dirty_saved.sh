@@ -25,6 +25,7 @@ below() {
 	local text=$1 free
 	writer "$2" "$3" "$4"
 	free=$(seen writer "$3" $SEC)
+	[ "$free" -gt 0 ] || bail "the writer has written nothing to $2"
 	sync
 	cap g1 "$DEV" "${@:5}"
 	writer "$2" "$3" "$4"
@@ -35,7 +36,7 @@ below() {
 
 unlimited() { cap g1 "$DEV" wbps=max wiops=max; }
 
-# 64 KiB every 8 ms are 7.7 MiB/s, and 1900 I/Os of 4 KiB a second; 25 I/Os a second are fewer than the kernel has ticks
+# 64 KiB every 8 ms are 7.7 MiB/s, and 1900 I/Os of 4 KiB a second
 all_below() {
 	below "$1" "$2" $((64 * KiB)) 0.008 wbps=$((10 * MiB))
 	below "$1" "$2" $((64 * KiB)) 0.008 wbps=$((8 * MiB))
@@ -77,7 +78,7 @@ direct() {
 	unlimited
 }
 
-# large: direct writes that cost more than a burst save up at the limit, while dirty pages need little of it
+# large TEXT FILE: direct writes that cost more than a burst save up at the limit, while dirty pages need little of it
 large() {
 	cap g1 "$DEV" wbps=$((10 * MiB))
 	start_soon
