@@ -67,7 +67,7 @@ void ioband_trace_admit(struct bio *bio, bool debt)
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
 }
 
-/* A bio passes that is traced, or that its submitter asks a group above to pay for. */
+/* A bio passes that is traced, or that is metadata or swap, see ioband_asked_above(). */
 static noinline bool ioband_passed_slow(struct bio *bio)
 {
 	/* trace first: the flag marks the bytes as charged, and the trace would show none */
@@ -98,7 +98,7 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
 		return false;
 
-	/* writeback that has been paid must not pay again */
+	/* what writeback has to pay, ioband_decide_asked() knows: it may have been paid */
 	if (!ioband_is_paced(bio) && !ioband_is_stale(dir) &&
 	    !ioband_in_busy_lane(grp->dev, bio)) {
 		bool admitted;
