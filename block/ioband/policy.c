@@ -378,8 +378,11 @@ static int __init ioband_init(void)
 		return ret;
 	ret = blkcg_policy_register(&blkcg_policy_ioband) ?:
 	      cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_stat_files);
+	if (!ret)
+		pr_info("ioband: limits on\n");
 	if (ret || !ioband_owns_weights())
 		return ret;
+	pr_info("ioband: weights on\n");
 	return cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_weight_files) ?:
 	       cgroup_add_legacy_cftypes(&io_cgrp_subsys, ioband_legacy_weight_files) ?:
 	       cgroup_add_dfl_cftypes(&io_cgrp_subsys, ioband_device_files) ?:

@@ -8,7 +8,9 @@
 . "$HERE/lib/blkio_abi.sh"
 
 grep -qw ioband=limits /proc/cmdline || skip_all "not booted with ioband=limits"
-plan 33
+plan 34
+check "with ioband=limits the kernel log says that limits are on, and not weights" \
+	equal "$(dmesg | grep -o 'ioband: [a-z]* on$')" "ioband: limits on"
 odd_devices
 DEV=/dev/nb0
 RATE=$((3 * MiB)) SEC=10

@@ -8,7 +8,9 @@
 . "$HERE/lib/blkio_abi.sh"
 
 grep -qw ioband=off /proc/cmdline || skip_all "not booted with ioband=off"
-plan 21
+plan 22
+check "with ioband=off the kernel log does not say that limits or weights are on" \
+	equal "$(dmesg | grep -o 'ioband: [a-z]* on$')" ""
 odd_devices
 DEV=/dev/nb0
 mount_cgroup v1
