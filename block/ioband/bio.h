@@ -95,6 +95,7 @@ static inline bool ioband_is_ticket(const struct bio *bio)
 static inline bool ioband_in_order(const struct bio *bio)
 {
 	return op_is_write(bio->bi_opf) && bio_op(bio) != REQ_OP_ZONE_APPEND &&
+	       !ioband_is_ticket(bio) &&
 	       bdev_zone_is_seq(bio->bi_bdev, bio->bi_iter.bi_sector);
 }
 

@@ -128,6 +128,7 @@ ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret);
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
+int __dirty_owner_splice(void);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -163,6 +164,8 @@ static inline bool __dirty_owner_part(struct dirty_part *part, struct file *file
 {
 	return false;
 }
+
+static inline int __dirty_owner_splice(void) { return 0; }
 
 static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
@@ -377,6 +380,20 @@ static inline ssize_t dirty_owner_vfs_write(struct file *file, const char __user
 {
 	return DIRTY_OWNER_ON ? __dirty_owner_vfs_write(file, buf, count, pos) :
 				vfs_write(file, buf, count, pos);
+}
+
+/**
+ * dirty_owner_splice - have a task in a long call pay for what it has dirtied so far
+ *
+ * Other tasks pay on their way to user space, which a task in sendfile() or copy_file_range()
+ * reaches only when all data is copied.
+ *
+ * Context: between two pieces of data, no locks held.  Sleeps until the group has no debt.
+ * Return: 0, or -EINTR if the task is killed.
+ */
+static inline int dirty_owner_splice(void)
+{
+	return DIRTY_OWNER_ON ? __dirty_owner_splice() : 0;
 }
 
 /**

@@ -58,11 +58,19 @@ static inline struct inode *dirty_inode_of(struct file *file)
 	return S_ISREG(inode->i_mode) ? d_real_inode(file->f_path.dentry) : inode;
 }
 
-/* Is the last look at a flow of this jiffy, and has the flow dirtied few pages since? */
+/* A flow may dirty this many pages within a jiffy before its limits are looked up again. */
+#define DIRTY_FREE_PAGES	256
+
+/*
+ * Is the last look at a flow of this jiffy, and has the flow dirtied few pages since?  If it has
+ * truncated some, ->dirtied is less than it was then, and tells nothing.
+ */
 static inline bool dirty_is_fresh(struct dirty_flow *flow)
 {
-	return !time_after(jiffies, READ_ONCE(flow->looked_at)) &&
-	       atomic_long_read(&flow->dirtied) < READ_ONCE(flow->free_to);
+	long left = READ_ONCE(flow->free_to) - atomic_long_read(&flow->dirtied);
+
+	return !time_after(jiffies, READ_ONCE(flow->looked_at)) && left > 0 &&
+	       left <= DIRTY_FREE_PAGES;
 }
 
 /* Make a flow the dirtier of those pages that have none.  Returns how many had none. */

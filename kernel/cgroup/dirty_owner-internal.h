@@ -326,7 +326,7 @@ static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 
 void dirty_sleep(s64 ns);
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
-			   const struct dirty_part *part);
+			   const struct dirty_part *part, unsigned int state);
 
 /* dirty_words.c */
 extern const struct dirty_owner_ops *dirty_owner_ops;

@@ -22,8 +22,6 @@
 
 #include "dirty_leave.h"
 
-/* A flow may dirty this many pages within a jiffy before its limits are looked up again. */
-#define DIRTY_FREE_PAGES	256
 /* A group below its limit pays ahead for 1/1024 of a second, and for this at most. */
 #define DIRTY_AHEAD_PART	1024
 #define DIRTY_AHEAD_BYTES	SZ_64K
@@ -70,8 +68,10 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 	WRITE_ONCE(flow->owes, rate.owed_ns);
 	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
 					       DIRTY_CHUNK_ANY);
-	if (rate.limited)
+	if (rate.limited) {
 		dirty_begin(flow, rate.since);
+		dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
+	}
 	if (mapping && READ_ONCE(flow->words))
 		dirty_note_mapping(flow, mapping);
 	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
@@ -103,10 +103,12 @@ static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *ra
 	if (fatal_signal_pending(current))
 		return -EINTR;
 	if (rate->owed_ns) {
-		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
+		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE_UNSAFE);
 		dirty_sleep(min_t(u64, rate->owed_ns, DIRTY_WAIT_NS));
 	} else {
-		dirty_wait_for_window(part->flow, rate, part);
+		/* the position of an open file may be locked, if tasks have it open together */
+		dirty_wait_for_window(part->flow, rate, part,
+				      TASK_KILLABLE | TASK_FREEZABLE_UNSAFE);
 	}
 	return 0;
 }
@@ -157,7 +159,7 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 
 	if (part->promised < ahead && !rate->shared && !rate->owes &&
 	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead) &&
-	    /* DIRTY_TRY pays nothing if memory is short; a task that may wait gets memory */
+	    /* it pays less than is due if other tasks are about to pay the rest */
 	    dirty_due(part->flow) <= 0)
 		return 0;
 	return dirty_pay(part->flow, how, rate->owes, 0);
@@ -177,7 +179,6 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 		return ret ?: len;
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
 		dirty_owner_ops->line_up_below(flow->css);
-	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
 	ret = dirty_pay_for(part, how, &rate);
 	if (ret) {
 		dirty_unpromise(part, 0);
@@ -321,20 +322,15 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	if (later && !full)
 		return 0;
 	dirty_pay(flow, DIRTY_OWE, false, 0);
+	/* not freezable: frozen, the task would keep its locks for as long as that */
 	if (full)
-		dirty_wait_for_window(flow, &rate, NULL);
-	for (;;) {
-		owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi),
-				rate.owed_ns);
-		if (!owed_ns || fatal_signal_pending(current))
-			return 0;
+		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE);
+	owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi), rate.owed_ns);
+	if (owed_ns && !fatal_signal_pending(current)) {
 		__set_current_state(TASK_KILLABLE);
 		dirty_sleep(min_t(s64, owed_ns, DIRTY_WAIT_NS));
-		/* a user worker does not return to user space: it waits here until all is paid */
-		if (!(current->flags & PF_USER_WORKER))
-			return 0;
-		rate.owed_ns = 0;
 	}
+	return 0;
 }
 
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
@@ -389,7 +385,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {
-		dirty_wait_for_window(flow, &rate, NULL);
+		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE | TASK_FREEZABLE);
 	} else if (rate.owed_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 		dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));

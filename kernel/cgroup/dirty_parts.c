@@ -3,7 +3,10 @@
  * Long writes in parts: between two parts a task waits for its group's limits, and holds no
  * lock of the file.
  */
+#include <linux/blk-cgroup.h>
 #include <linux/fs.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 #include <linux/uio.h>
 
 #include "dirty_leave.h"
@@ -23,12 +26,21 @@ static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *bu
 	return done ?: ret;
 }
 
+/* Would vfs_write() refuse a write for its length?  If not, it writes MAX_RW_COUNT at most. */
+static bool dirty_is_too_long(const char __user *buf, size_t count, const loff_t *pos)
+{
+	return (ssize_t)count < 0 || !access_ok(buf, count) ||
+	       (pos && (*pos < 0 || count > LLONG_MAX - *pos));
+}
+
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos)
 {
 	const struct bdi_writeback *outer = current->dirty_free, *free = NULL;
 	ssize_t ret;
 
+	if (unlikely(count > MAX_RW_COUNT) && !dirty_is_too_long(buf, count, pos))
+		count = MAX_RW_COUNT;
 	if (count <= MAX_RW_COUNT && !dirty_may_write(file, count, &free))
 		return dirty_vfs_write(file, buf, count, pos);
 	current->dirty_free = free;
@@ -126,4 +138,11 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		}
 	} while (dirty_part_end(&part, iter, ret));
 	return part.done ?: ret;
+}
+
+int __dirty_owner_splice(void)
+{
+	while (current->throttle_disk && !fatal_signal_pending(current))
+		blkcg_maybe_throttle_current();
+	return current->throttle_disk ? -EINTR : 0;
 }

@@ -308,6 +308,8 @@ void dirty_sleep(s64 ns)
  * @flow:	the flow
  * @rate:	its limits as of now
  * @part:	as in dirty_is_full()
+ * @state:	state in which the task sleeps: TASK_KILLABLE; with TASK_FREEZABLE if it holds no
+ *		lock
  *
  * If no page is written in that time, and none is under writeback, the flow is stuck: its
  * pages cannot be written yet.  ext4 with data=journal, for example, has to commit them
@@ -316,13 +318,13 @@ void dirty_sleep(s64 ns)
  * Context: sleeps, killable.
  */
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
-			   const struct dirty_part *part)
+			   const struct dirty_part *part, unsigned int state)
 {
 	struct dirty_sum before, after;
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
-	prepare_to_wait_exclusive(&flow->wait, &wait, TASK_KILLABLE | TASK_FREEZABLE);
+	prepare_to_wait_exclusive(&flow->wait, &wait, state);
 	if (dirty_is_full(flow, NULL, rate, part, &before))
 		dirty_sleep(DIRTY_WAIT_NS);
 	finish_wait(&flow->wait, &wait);

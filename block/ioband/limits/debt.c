@@ -218,8 +218,14 @@ void ioband_fork(struct task_struct *child)
 		set_notify_resume(task);
 }
 
-/* Sleep once, for @debt_ns or IOBAND_REPAY_NS at most.  Returns true if the task has slept. */
-static bool ioband_repay_debt(s64 debt_ns)
+/**
+ * ioband_repay_debt - have the current task wait once for a debt
+ * @debt_ns:	the time until the debt is repaid, ns; the wait is IOBAND_REPAY_NS at most
+ *
+ * Context: may sleep; no locks held.
+ * Return: true if the task has slept; false if there is no debt, or the task is killed.
+ */
+bool ioband_repay_debt(s64 debt_ns)
 {
 	ktime_t expires;
 	int token;

@@ -30,6 +30,7 @@ bool ioband_is_crowded(struct ioband_dir *dir);
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
 s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
 s64 ioband_grp_debt_ns(struct ioband_grp *grp);
+bool ioband_repay_debt(s64 debt_ns);
 bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
 			  struct ioband_dir *asks);
 void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,

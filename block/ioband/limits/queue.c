@@ -195,6 +195,8 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 	struct ioband_dev *dev = dir->grp->dev;
 	bool first = !dir->held++;
 
+	/* I2: a held bio keeps its group from being freed; groups of KUnit tests have no bios' */
+	WARN_ON_ONCE(bio->bi_blkg && blkg_to_grp(bio->bi_blkg) != dir->grp);
 	/* a bio that has paid would not be submitted again: it must not fail with -EAGAIN */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	ioband_lane_begin(dev, bio);

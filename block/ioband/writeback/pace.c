@@ -306,8 +306,12 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
 
-	/* a task that asks twice for a disk is in a long system call: it has to pay at once */
-	if (!owner || (current->flags & (PF_KTHREAD | PF_USER_WORKER)) ||
+	/*
+	 * A task that asks twice for a disk is in a long system call: it has to pay at once.  A
+	 * worker of io_uring pays between two pieces of work; others never do.
+	 */
+	if (!owner || (current->flags & PF_KTHREAD) ||
+	    (current->flags & (PF_USER_WORKER | PF_IO_WORKER)) == PF_USER_WORKER ||
 	    current->throttle_disk == dev_to_disk(owner))
 		return false;
 	/* without a blkg, which the first I/O creates, the task would not be made to wait */

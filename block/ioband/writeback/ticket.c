@@ -142,23 +142,59 @@ static struct ioband_grp *ioband_ticket_grp(struct bio *bio)
 {
 	struct ioband_grp *grp = bio->bi_blkg ? blkg_to_grp(bio->bi_blkg) : NULL;
 
-	return grp && ioband_is_ready(grp) && !grp->dev->lanes ? grp : NULL;
+	return grp && ioband_is_ready(grp) ? grp : NULL;
 }
 
-/* A ticket for @bytes, with a reference for the task and one for the gate. */
-static struct ioband_ticket *ioband_ticket_alloc(struct gendisk *disk,
-						 struct cgroup_subsys_state *css,
-						 enum req_op op, s64 bytes, gfp_t gfp)
+static void ioband_ticket_init(struct bio *bio, struct gendisk *disk, enum req_op op, s64 bytes)
+{
+	bio_init(bio, disk->part0, NULL, 0, op);
+	bio->bi_iter.bi_size = min(bytes, IOBAND_TICKET_BYTES);
+	bio->bi_end_io = ioband_ticket_done;
+}
+
+/* Pay by a ticket that is not held.  Returns the bytes that have been paid, or -EAGAIN. */
+static s64 ioband_pay_at_once(struct bio *bio, enum dirty_how how)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = ioband_ticket_grp(bio);
+	return grp ? ioband_pay_or_hold(grp, bio, how) : (s64)bio->bi_iter.bi_size;
+}
+
+/*
+ * Charge a debt, which needs no memory.  Where the task would have waited for its turn, it waits
+ * until the group has no debt.
+ */
+static s64 ioband_pay_as_debt(struct gendisk *disk, struct cgroup_subsys_state *css, s64 bytes,
+			      bool wait)
+{
+	struct ioband_grp *grp;
+	struct bio bio;
+	s64 paid;
+
+	ioband_ticket_init(&bio, disk, REQ_OP_WRITE, bytes);
+	bio_associate_blkg_from_css(&bio, css);
+	paid = ioband_pay_at_once(&bio, DIRTY_OWE);
+	/* the bio keeps the group */
+	grp = ioband_ticket_grp(&bio);
+	while (wait && grp && ioband_repay_debt(ioband_grp_debt_ns(grp)))
+		;
+	bio_uninit(&bio);
+	return paid;
+}
+
+/* A ticket for @bytes, of no group yet, with a reference for the task and one for the gate. */
+static struct ioband_ticket *ioband_ticket_alloc(struct gendisk *disk, enum req_op op, s64 bytes,
+						 gfp_t gfp)
 {
 	struct ioband_ticket *ticket;
 
+	/* accounted: tickets of killed tasks stay in line */
 	ticket = kzalloc_obj(*ticket, gfp | __GFP_NOWARN | __GFP_ACCOUNT);
 	if (!ticket)
 		return NULL;
-	bio_init(&ticket->bio, disk->part0, NULL, 0, op);
-	bio_associate_blkg_from_css(&ticket->bio, css);
-	ticket->bio.bi_iter.bi_size = min(bytes, IOBAND_TICKET_BYTES);
-	ticket->bio.bi_end_io = ioband_ticket_done;
+	ioband_ticket_init(&ticket->bio, disk, op, bytes);
 	init_completion(&ticket->paid);
 	refcount_set(&ticket->ref, 2);
 	return ticket;
@@ -167,7 +203,7 @@ static struct ioband_ticket *ioband_ticket_alloc(struct gendisk *disk,
 /* A direction in which a group has a debt while bios wait, or NULL.  dev->lock held. */
 static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 {
-	if (grp->dev->dead || grp->dev->lanes)
+	if (grp->dev->dead)
 		return NULL;
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *dir = &grp->dir[rw];
@@ -195,23 +231,31 @@ bool ioband_has_line(struct ioband_grp *grp)
 
 /**
  * ioband_stand_in_line - wait in line until it is the turn of a group that has a debt
- * @grp:	the current task's group
+ * @grp:	the current task's group, on which the caller has a reference
  *
  * Context: may sleep; no locks held.
  * Return: false if the task has not waited, because there is no line, or no memory.
  */
 bool ioband_stand_in_line(struct ioband_grp *grp)
 {
+	struct blkcg_gq *blkg = pd_to_blkg(&grp->pd);
 	struct ioband_dev *dev = grp->dev;
 	struct ioband_ticket *ticket;
 	struct ioband_dir *dir;
 
 	if (!ioband_has_line(grp))
 		return false;
-	ticket = ioband_ticket_alloc(dev->disk, &pd_to_blkg(&grp->pd)->blkcg->css,
-				     REQ_OP_READ, 0, GFP_KERNEL);
+	ticket = ioband_ticket_alloc(dev->disk, REQ_OP_READ, 0, GFP_KERNEL);
 	if (!ticket)
 		return false;
+	/*
+	 * The ticket keeps this very group, I2, even if its cgroup has been removed by now.
+	 * bio_init() has associated it with the group of the task.
+	 */
+	blkg_get(blkg);
+	swap(ticket->bio.bi_blkg, blkg);
+	if (blkg)
+		blkg_put(blkg);
 	scoped_guard(spinlock_irqsave, &dev->lock) {
 		s64 now = ktime_get_ns();
 
@@ -246,26 +290,26 @@ s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *b
 {
 	struct device *owner = READ_ONCE(bdi->owner);
 	gfp_t gfp = how == DIRTY_TRY ? GFP_NOWAIT : GFP_NOFS;
-	struct ioband_ticket *ticket;
-	struct ioband_grp *grp;
-	s64 paid = bytes;
+	struct ioband_ticket *ticket = NULL;
+	struct bio *bio;
+	s64 paid;
 
 	if (!owner)
 		return bytes;
-	/* if memory is short nothing is paid: the writes will be debts */
-	ticket = ioband_ticket_alloc(dev_to_disk(owner), css, REQ_OP_WRITE, bytes, gfp);
+	if (how != DIRTY_OWE)
+		ticket = ioband_ticket_alloc(dev_to_disk(owner), REQ_OP_WRITE, bytes, gfp);
 	if (!ticket)
-		return 0;
-	scoped_guard(rcu) {
-		grp = ioband_ticket_grp(&ticket->bio);
-		if (grp)
-			paid = ioband_pay_or_hold(grp, &ticket->bio, how);
-	}
+		return how == DIRTY_TRY ? -EAGAIN :
+		       ioband_pay_as_debt(dev_to_disk(owner), css, bytes, how == DIRTY_WAIT);
+	bio = &ticket->bio;
+	bio_associate_blkg_from_css(bio, css);
+	paid = ioband_pay_at_once(bio, how);
 	if (paid == -EAGAIN && how == DIRTY_WAIT) {
-		paid = ioband_ticket_wait(ticket, TASK_KILLABLE | TASK_FREEZABLE) ?:
-		       (s64)ticket->bio.bi_iter.bi_size;
+		/* the position of an open file may be locked, if tasks have it open together */
+		paid = ioband_ticket_wait(ticket, TASK_KILLABLE | TASK_FREEZABLE_UNSAFE) ?:
+		       (s64)bio->bi_iter.bi_size;
 		if (paid < 0)
-			ioband_ticket_void(&grp->dir[WRITE], ticket);
+			ioband_ticket_void(&blkg_to_grp(bio->bi_blkg)->dir[WRITE], ticket);
 	} else {
 		ioband_ticket_put(ticket);
 	}

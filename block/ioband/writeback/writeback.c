@@ -178,9 +178,13 @@ static noinline bool ioband_own_many(struct bio *bio)
 	u32 owner;
 
 	bytes = ioband_owned_bytes(bio, most, &owner);
-	if (unlikely(bytes && bytes < bio->bi_iter.bi_size) && !(bio->bi_opf & REQ_ATOMIC) &&
-	    ioband_submit_owned(bio, bytes, owner, most))
-		return true;
+	if (unlikely(bytes && bytes < bio->bi_iter.bi_size)) {
+		/* writes of a zone stay whole and in order: these remain with whom they are */
+		if (bdev_is_zoned(bio->bi_bdev))
+			return false;
+		if (!(bio->bi_opf & REQ_ATOMIC) && ioband_submit_owned(bio, bytes, owner, most))
+			return true;
+	}
 	ioband_give_owner(bio, owner);
 	return false;
 }
@@ -228,9 +232,6 @@ bool __ioband_own_bio(struct bio *bio)
 			return false;
 		bio_set_flag(bio, BIO_WRITEBACK);
 	}
-	/* the writes of a zone stay in order, whichever group dirtied their pages */
-	if (bdev_is_zoned(bio->bi_bdev))
-		return false;
 	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))
 		return ioband_own_many(bio);
 	if (!ioband_has_owners(bio))

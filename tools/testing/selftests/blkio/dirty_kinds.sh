@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Buffered writes of groups with limits in several ways between write() and the disk: large folios, mappings.
+# Buffered writes of groups with limits in several ways between write() and the disk: large folios, mappings, zones.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
@@ -71,15 +71,34 @@ mappings() {
 	umount "$MNT"
 }
 
+# zones: buffered writes to a zoned disk, one zone of which may be written in any order
+zones() {
+	local zone begin
+	null_dev "zoned$HIERARCHY" size=64 zoned=1 zone_size=16 zone_nr_conv=1 memory_backed=1 completion_nsec=10000
+	cap g1 "$DEV" wbps=$((256 * KiB))
+	for zone in conventional sequential; do
+		note_all
+		begin=$(now_ms)
+		in_group g1 dd if=/dev/zero of="$DEV" bs=64k count=32 seek=$([ $zone = sequential ] && echo 256 || echo 0) \
+			conv=notrunc status=none
+		# 2 MiB; the burst of 64 KiB may have been used before
+		check "a $zone zone: write() proceeds at the limit" in_range $(($(now_ms) - begin)) 7600 8100
+		sync
+		check "a $zone zone: the group pays for what is written" equal "$(moved 1)" $((2 * MiB))
+	done
+	cap g1 "$DEV" wbps=max
+}
+
 through_files() {
 	local disk
 	group g1 g2 g3
 	large_folios
 	mappings
-	for disk in large mapped; do
+	zones
+	for disk in large mapped zoned; do
 		null_gone "$disk$HIERARCHY"
 	done
 }
 
-plan 57
+plan 69
 on_each through_files v2 memcg v1
