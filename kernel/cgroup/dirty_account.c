@@ -55,9 +55,8 @@ void dirty_begin(struct dirty_flow *flow, unsigned int since)
  * @flow:	the flow
  * @most:	bytes that it may keep
  *
- * Otherwise a group could save up bytes by writes that fail after it has paid for them, or by
- * pages that it dirtied before it had a limit, and truncates now.  Bytes that are promised do
- * not count as kept.
+ * Otherwise a group could save up bytes by writes that fail after it has paid for them.
+ * Bytes that are promised do not count as kept.
  */
 void dirty_forfeit(struct dirty_flow *flow, s64 most)
 {

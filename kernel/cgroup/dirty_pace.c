@@ -68,10 +68,8 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 	WRITE_ONCE(flow->owes, rate.owed_ns);
 	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
 					       DIRTY_CHUNK_ANY);
-	if (rate.limited) {
+	if (rate.limited)
 		dirty_begin(flow, rate.since);
-		dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
-	}
 	if (mapping && READ_ONCE(flow->words))
 		dirty_note_mapping(flow, mapping);
 	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
@@ -179,6 +177,7 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 		return ret ?: len;
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
 		dirty_owner_ops->line_up_below(flow->css);
+	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
 	ret = dirty_pay_for(part, how, &rate);
 	if (ret) {
 		dirty_unpromise(part, 0);

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # System calls that write for long: the group gets its limit while the call lasts, not only when it has ended. A call
-# that is longer than the kernel writes at once fails and succeeds as without ioband. Pages that were dirty when the
-# limit was set, and are truncated then, do not let other pages pass.
+# that is longer than the kernel writes at once fails and succeeds as without ioband.
 . "$(dirname "$0")/lib/blkio_lib.sh"
 . "$HERE/lib/blkio_writeback.sh"
 
@@ -79,15 +78,6 @@ unlocked() {
 	in_range $(($(<"$TMP/wrote") - at)) 0 300
 }
 
-# truncated: 64 MiB that were dirty when the limit was set do not count as paid
-truncated() {
-	in_group a dd if=/dev/zero of="$MNT/before" bs=1M count=64 status=none
-	limit $((64 * KiB))
-	in_group a dd if=/dev/zero of="$MNT/small" bs=4k count=1 status=none
-	rm "$MNT/before"
-	kept sendfile $((64 * KiB)) 10
-}
-
 # refused: lengths for which write() fails write nothing
 refused() {
 	in_group a python3 - "$MNT/g" <<'PY'
@@ -106,7 +96,7 @@ sys.exit(got != ('EFAULT', 'EFAULT', 'EINVAL', 0))
 PY
 }
 
-plan 10
+plan 9
 null_dev nb0 size=400 memory_backed=1 completion_nsec=10000 mbps=200
 mount_cgroup v2
 echo +memory >"$CG/cgroup.subtree_control"
@@ -124,7 +114,6 @@ for fs in ext4 xfs; do
 	check "$fs: one copy_file_range() of 256 MiB: the group gets its limit" kept copy_file_range $KiB 60
 	[ $fs != ext4 ] || umount "$MNT"
 done
-check "xfs: pages that were dirty before the limit, and are truncated, leave nothing for others" truncated
 cap a "$DEV" wbps=$MiB
 check "xfs: a write() with an impossible length fails as without a limit" refused
 umount "$MNT"
