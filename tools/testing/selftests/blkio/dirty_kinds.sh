@@ -73,18 +73,19 @@ mappings() {
 
 # zones: buffered writes to a zoned disk, one zone of which may be written in any order
 zones() {
-	local zone begin
+	local zone begin seek=0
 	null_dev "zoned$HIERARCHY" size=64 zoned=1 zone_size=16 zone_nr_conv=1 memory_backed=1 completion_nsec=10000
 	cap g1 "$DEV" wbps=$((256 * KiB))
 	for zone in conventional sequential; do
 		note_all
 		begin=$(now_ms)
-		in_group g1 dd if=/dev/zero of="$DEV" bs=64k count=32 seek=$([ $zone = sequential ] && echo 256 || echo 0) \
+		in_group g1 dd if=/dev/zero of="$DEV" bs=64k count=32 seek="$seek" \
 			conv=notrunc status=none
 		# 2 MiB; the burst of 64 KiB may have been used before
 		check "a $zone zone: write() proceeds at the limit" in_range $(($(now_ms) - begin)) 7600 8100
 		sync
 		check "a $zone zone: the group pays for what is written" equal "$(moved 1)" $((2 * MiB))
+		seek=256
 	done
 	cap g1 "$DEV" wbps=max
 }

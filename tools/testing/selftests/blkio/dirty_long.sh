@@ -46,8 +46,8 @@ begin() {
 }
 
 end() {
-	pkill -9 -g 0 -f "$1 $MNT/f" || kill -9 $CALLER
-	wait $CALLER
+	pkill -9 -g 0 -f "$1 $MNT/f" || kill -9 "$CALLER"
+	wait "$CALLER"
 	cap a "$DEV" wbps=max
 }
 
@@ -74,7 +74,7 @@ unlocked() {
 	at=$(now_ms)
 	sleep 2
 	end write
-	wait $other
+	wait "$other"
 	in_range $(($(<"$TMP/wrote") - at)) 0 300
 }
 

@@ -61,12 +61,12 @@ lose() {
 		sleep "0.$((i % 5 + 3))"
 		echo -io >"$CG/p/cgroup.subtree_control"
 		sleep "0.$((i % 4 + 1))"
-		pkill -KILL -P $storing
-		kill -KILL $storing
-		wait $storing 2>/dev/null
-		pkill -KILL -P $writing
-		kill -KILL $writing
-		wait $writing 2>/dev/null
+		pkill -KILL -P "$storing"
+		kill -KILL "$storing"
+		wait "$storing" 2>/dev/null
+		pkill -KILL -P "$writing"
+		kill -KILL "$writing"
+		wait "$writing" 2>/dev/null
 		[ $((i % 4)) = 3 ] || continue
 		released || return 1
 		cap p "$DEV" wbps=$((128 * KiB))
