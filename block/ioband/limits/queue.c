@@ -195,7 +195,7 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 	struct ioband_dev *dev = dir->grp->dev;
 	bool first = !dir->held++;
 
-	/* I2: a held bio keeps its group from being freed; groups of KUnit tests have no bios' */
+	/* I2: a held bio keeps its group from being freed; bios of KUnit tests have no group */
 	WARN_ON_ONCE(bio->bi_blkg && blkg_to_grp(bio->bi_blkg) != dir->grp);
 	/* a bio that has paid would not be submitted again: it must not fail with -EAGAIN */
 	bio->bi_opf &= ~REQ_NOWAIT;

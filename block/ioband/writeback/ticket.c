@@ -152,7 +152,7 @@ static void ioband_ticket_init(struct bio *bio, struct gendisk *disk, enum req_o
 	bio->bi_end_io = ioband_ticket_done;
 }
 
-/* Pay by a ticket that is not held.  Returns the bytes that have been paid, or -EAGAIN. */
+/* As ioband_pay_or_hold(), by the group of a ticket; without limits all bytes count as paid. */
 static s64 ioband_pay_at_once(struct bio *bio, enum dirty_how how)
 {
 	struct ioband_grp *grp;
