@@ -29,7 +29,7 @@ help:
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
-	@echo 'make mutants         do the tests notice faults? 294 of them, one at a time (an hour)'
+	@echo 'make mutants         do the tests notice faults? 296 of them, one at a time (an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'

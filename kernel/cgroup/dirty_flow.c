@@ -21,9 +21,12 @@
 /* A flow without pages is kept for this time. */
 #define DIRTY_FLOW_IDLE		HZ
 #define DIRTY_FLOW_BITS		8
+#define DIRTY_BDI_BITS		6
 
 static DEFINE_HASHTABLE(dirty_flows, DIRTY_FLOW_BITS);
-/* its lock is the lock of the flows: it also protects dirty_flows */
+/* the same flows by their backing device alone */
+static DEFINE_HASHTABLE(dirty_flows_on, DIRTY_BDI_BITS);
+/* its lock is the lock of the flows: it also protects both tables */
 static DEFINE_XARRAY_FLAGS(dirty_flow_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 static u32 dirty_flow_next = 1;
 
@@ -41,6 +44,12 @@ static unsigned long dirty_flow_key(const struct cgroup_subsys_state *css,
 				    const struct backing_dev_info *bdi)
 {
 	return (unsigned long)css ^ (unsigned long)bdi >> 7;
+}
+
+static void dirty_flow_add(struct dirty_flow *flow)
+{
+	hash_add_rcu(dirty_flows, &flow->node, dirty_flow_key(flow->css, flow->bdi));
+	hash_add_rcu(dirty_flows_on, &flow->on_bdi, (unsigned long)flow->bdi);
 }
 
 /**
@@ -88,6 +97,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->bdi = bdi_get(bdi);
 	flow->idle_since = jiffies;
 	flow->looked_at = jiffies;
+	flow->roomy_at = jiffies - 1;
 	flow->chunk = DIRTY_CHUNK_ANY;
 	/* limits that are set already apply from the first page on */
 	rate = dirty_owner_ops->rate(css, bdi);
@@ -102,7 +112,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 		if (!other && __xa_alloc_cyclic(&dirty_flow_ids, &flow->id, flow,
 						XA_LIMIT(1, DIRTY_ID_MAX),
 						&dirty_flow_next, gfp) >= 0) {
-			hash_add_rcu(dirty_flows, &flow->node, dirty_flow_key(css, bdi));
+			dirty_flow_add(flow);
 			schedule_delayed_work(&dirty_flow_work, DIRTY_FLOW_IDLE);
 			return flow;
 		}
@@ -129,6 +139,20 @@ bool dirty_is_data(struct inode *inode)
 }
 
 /**
+ * dirty_flow_find - look up or create the flow of a group on a backing device
+ * @css:	the group, not the root
+ * @bdi:	the backing device
+ *
+ * Context: RCU read side; any locks held.
+ * Return: the flow, which may be new; NULL if memory is short.
+ */
+struct dirty_flow *dirty_flow_find(struct cgroup_subsys_state *css,
+				   struct backing_dev_info *bdi)
+{
+	return dirty_flow_peek(css, bdi) ?: dirty_flow_create(css, bdi);
+}
+
+/**
  * dirty_flow_get - slow path of dirty_flow_of(): does not look at the hint, and sets it
  * @css:	the group, not the root
  * @bdi:	the backing device
@@ -142,7 +166,7 @@ struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 	struct dirty_flow *flow;
 
 	guard(rcu)();
-	flow = dirty_flow_peek(css, bdi) ?: dirty_flow_create(css, bdi);
+	flow = dirty_flow_find(css, bdi);
 	if (flow)
 		this_cpu_write(dirty_hints.by_css, flow);
 	return flow;
@@ -210,16 +234,15 @@ static bool dirty_flow_is_below(const struct dirty_flow *flow, struct cgroup_sub
  * @css:	the group
  * @own:	a flow of one of them, on the backing device in question
  *
- * Context: RCU read side.  Takes time in proportion to the number of all flows.
+ * Context: RCU read side.  Takes time in proportion to the number of flows on the device.
  * Return: the sums; ->saved is that of the flows other than @own.
  */
 struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
 	struct dirty_sum sum = { .css = css };
 	struct dirty_flow *flow;
-	int i;
 
-	hash_for_each_rcu(dirty_flows, i, flow, node) {
+	hash_for_each_possible_rcu(dirty_flows_on, flow, on_bdi, (unsigned long)own->bdi) {
 		if (flow->bdi != own->bdi || !dirty_flow_is_below(flow, css))
 			continue;
 		sum.dirty += max(dirty_flow_dirty(flow), 0);
@@ -239,14 +262,13 @@ struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct di
  * Otherwise many groups below one limit could each save up a little, and together fill the
  * window with that.  A task that has only just paid has to pay again.
  *
- * Context: RCU read side.  Takes time in proportion to the number of all flows.
+ * Context: RCU read side.  Takes time in proportion to the number of flows on the device.
  */
 void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
 	struct dirty_flow *flow;
-	int i;
 
-	hash_for_each_rcu(dirty_flows, i, flow, node)
+	hash_for_each_possible_rcu(dirty_flows_on, flow, on_bdi, (unsigned long)own->bdi)
 		if (flow->bdi == own->bdi && flow != own && dirty_flow_is_below(flow, css))
 			dirty_forfeit(flow, 0);
 }
@@ -255,7 +277,8 @@ void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow
 static bool dirty_flow_is_seen(struct dirty_flow *flow)
 {
 	return !css_is_dying(flow->css) &&
-	       !time_after_eq(jiffies, READ_ONCE(flow->looked_at) + DIRTY_FLOW_IDLE);
+	       (time_before(jiffies, READ_ONCE(flow->looked_at) + DIRTY_FLOW_IDLE) ||
+		time_before(jiffies, READ_ONCE(flow->roomy_at) + DIRTY_FLOW_IDLE));
 }
 
 static bool dirty_flow_is_used(struct dirty_flow *flow)
@@ -278,6 +301,7 @@ static bool dirty_flow_hide(struct hlist_head *bucket, struct hlist_head *hidden
 		} else if (time_after_eq(jiffies, flow->idle_since + DIRTY_FLOW_IDLE) ||
 			   css_is_dying(flow->css)) {
 			hash_del_rcu(&flow->node);
+			hash_del_rcu(&flow->on_bdi);
 			hlist_add_head(&flow->idle, hidden);
 			continue;
 		}
@@ -303,7 +327,7 @@ static bool dirty_flow_sort_out(struct dirty_flow *flow)
 	if (dirty_flow_peek(flow->css, flow->bdi))
 		hlist_add_head(&flow->idle, &dirty_flow_replaced);
 	else
-		hash_add_rcu(dirty_flows, &flow->node, dirty_flow_key(flow->css, flow->bdi));
+		dirty_flow_add(flow);
 	return true;
 }
 

@@ -114,7 +114,11 @@ struct dirty_flow {
 	s64			learnt_at;	/* ns of CLOCK_MONOTONIC */
 	u64			drain;		/* pages written per second, measured */
 
+	/* jiffies: the window of a limit of this flow's group, for all groups below, had room */
+	unsigned long		roomy_at;
+
 	struct hlist_node	node;		/* lock of the flows, RCU */
+	struct hlist_node	on_bdi;		/* likewise */
 	struct hlist_node	idle;		/* on a list of dirty_flow_reap() */
 };
 
@@ -157,6 +161,8 @@ DECLARE_PER_CPU(struct dirty_hints, dirty_hints);
 
 /* dirty_flow.c */
 struct dirty_flow *dirty_flow_of_current(struct inode *inode);
+struct dirty_flow *dirty_flow_find(struct cgroup_subsys_state *css,
+				   struct backing_dev_info *bdi);
 struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
 struct dirty_flow *dirty_flow_load(u32 id);

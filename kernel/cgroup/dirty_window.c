@@ -36,6 +36,8 @@
 #define DIRTY_LIMIT_PART	8
 /* Writeback begins when 1/4 of a window is dirty. */
 #define DIRTY_KICK_PART		4
+/* The longest pause between two searches for the inodes of limited groups. */
+#define DIRTY_PAUSE_MS		250
 /* A write() is divided into parts of 1/8 of a second's worth. */
 #define DIRTY_CHUNK_PART	8
 /* Tasks that wait for the window are woken when 1/16 of it is free. */
@@ -149,11 +151,22 @@ static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate
 	return rate->measured || READ_ONCE(flow->stuck_at) != sum->written;
 }
 
+/*
+ * Has the flusher looked at so many inodes for those of limited groups that it should pause?  A
+ * task that waits for the window asks for writeback every DIRTY_WAIT_NS.
+ */
+static bool dirty_is_pause(const struct bdi_writeback *wb)
+{
+	/* a time of long ago would be in the future after jiffies have wrapped */
+	return READ_ONCE(wb->owned_next) - jiffies - 1 < msecs_to_jiffies(DIRTY_PAUSE_MS);
+}
+
 static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 {
 	/* wb_start_background_writeback() enables irqs when it returns */
 	lockdep_assert_irqs_enabled();
-	if (!wb_has_dirty_io(wb) || (!again && test_bit(WB_start_owned, &wb->state)))
+	if (!wb_has_dirty_io(wb) || dirty_is_pause(wb) ||
+	    (!again && test_bit(WB_start_owned, &wb->state)))
 		return;
 	set_bit(WB_start_owned, &wb->state);
 	wb_start_background_writeback(wb);
@@ -190,13 +203,26 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 	struct dirty_sum sum = dirty_flow_sum(css, flow);
 
 	window -= promised;
-	if (sum.dirty + sum.writing + sum.saved >= window) {
+	if (sum.saved && sum.dirty + sum.writing + sum.saved >= window) {
 		dirty_flow_forfeit(css, flow);
 		sum = dirty_flow_sum(css, flow);
-		sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
 	}
+	sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
 	sum.promised = promised;
 	return sum;
+}
+
+/*
+ * Is there room in a window for all that tasks can pay in a jiffy?  That is 1% of a second's
+ * worth of the limit, and its burst: 0.5% or 64 KiB.
+ */
+static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum *sum,
+			   long window)
+{
+	long saved = sum->saved + (max(-dirty_unpaid(own), 0) >> PAGE_SHIFT);
+
+	return sum->dirty + sum->writing + sum->promised + saved <
+	       window - window / DIRTY_REFILL_PART - (DIRTY_LEAST_WINDOW >> PAGE_SHIFT);
 }
 
 /*
@@ -205,12 +231,16 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
  * window has room.  Tasks keep what they have been promised and have paid; meanwhile other
  * tasks go on page by page, since nobody knows when the promised tasks get the locks that
  * they wait for.
+ *
+ * To sum up the pages of many groups takes time.  So the flow of the group that has the limit
+ * says in which jiffy there was much room, and then no other task sums up in that jiffy.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
 {
 	long window, promised = sum->promised;
 	struct cgroup_subsys_state *css;
+	struct dirty_flow *pool;
 	bool full = false, crowded = false;
 	u64 bps;
 
@@ -219,8 +249,13 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		bps = dirty_owner_ops->bps(css, flow->bdi);
 		if (!bps)
 			continue;
+		pool = dirty_flow_find(css, flow->bdi);
+		if (pool && READ_ONCE(pool->roomy_at) == jiffies)
+			continue;
 		window = dirty_window_of(bps);
 		*sum = dirty_sum_above(flow, css, promised, window);
+		if (pool && dirty_is_roomy(flow, sum, window))
+			WRITE_ONCE(pool->roomy_at, jiffies);
 		crowded |= sum->crowded;
 		full = dirty_is_over(flow, rate, sum, window);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)

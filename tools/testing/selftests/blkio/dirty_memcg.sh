@@ -51,7 +51,7 @@ charged() { counted slow; }
 # forget: whatever keeps groups from being freed goes, and then the hierarchy
 forget() {
 	sync
-	rm -f "$TMP"/*.json
+	find "$TMP" -maxdepth 1 -type f -delete
 	echo 3 >/proc/sys/vm/drop_caches
 	umount_cgroup
 }
@@ -86,12 +86,17 @@ apart() {
 
 plan 42
 null_dev data size=2048 mbps=100
+DISK=$DEV
 # the last close of a disk writes its pages back
 exec 7<>"$DEV"
 together raw v1
-apart raw
 together raw memcg
 small_ext4 "$DEV"
 together ext4 v1
-apart ext4
 together ext4 memcg
+# Memory of this shell belongs to the groups of apart() for good. On Linux 6.18 such a group is not freed, and v2 does
+# not get the controller back.
+apart ext4
+umount "$MNT"
+DEV=$DISK
+apart raw

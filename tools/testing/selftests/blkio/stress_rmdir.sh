@@ -53,6 +53,7 @@ remove_limit() {
 	fi
 	check "$text: no bio is held any more" wait_for "held" holds_none "$DISK"
 	check "$text: the bios have written their data" written load "$DEV" -b $BYTES -s 33554432
+	forget load
 	check "$text: the group is freed" wait_for "end of $name" none_dying
 	null_end smpnull
 }
@@ -75,6 +76,7 @@ remove_group() {
 	check "$text: no bio is held any more" wait_for "held" holds_none "$DISK"
 	check "$text: the bios have written their data" written load "$DEV" -b $BYTES -s 33554432
 	rmdir "$CG/$top"
+	forget load
 	check "$text: the group is freed" wait_for "end of $name" none_dying
 	null_end smpnull
 }
@@ -87,7 +89,9 @@ remove_both() {
 	submit_and_leave "top/$1/$2"
 	rmdir "$CG/top/$1/$2" "$CG/top/$1" || return 1
 	holds "$DISK" 1 || return 1
-	intact load && written load "$DEV" -b $BYTES -s 33554432 && wait_for "end of $1" none_dying
+	intact load && written load "$DEV" -b $BYTES -s 33554432 || return 1
+	forget load
+	wait_for "end of $1" none_dying || return 1
 	null_end smpnull
 }
 
@@ -106,7 +110,9 @@ remove_again() {
 	for ((i = 0; i < ${ROUNDS:-8}; i++)); do
 		intact "again$i" || return 1
 	done
-	wait_for held holds_none "$DISK" && wait_for "end of again" none_dying
+	wait_for held holds_none "$DISK" || return 1
+	for ((i = 0; i < ${ROUNDS:-8}; i++)); do forget "again$i"; done
+	wait_for "end of again" none_dying || return 1
 	null_end smpnull
 }
 

@@ -184,6 +184,10 @@ none_dying() {
 	[ "$(dying)" -le 0 ]
 }
 
+# forget NAME: removes the files of a load that has ended. They are in memory, and on Linux 6.18 a removed group is not
+# freed while memory belongs to it.
+forget() { rm -f "$TMP/$1".*; }
+
 # removed GROUP: the group can be removed, and is freed
 removed() {
 	wait_for "rmdir $1" rmdir "$CG/$1" && wait_for "end of $1: $(dying)" none_dying
