@@ -250,7 +250,7 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		if (!bps)
 			continue;
 		pool = dirty_flow_find(css, flow->bdi);
-		if (pool && READ_ONCE(pool->roomy_at) == jiffies)
+		if (pool && !time_after(jiffies, READ_ONCE(pool->roomy_at)))
 			continue;
 		window = dirty_window_of(bps);
 		*sum = dirty_sum_above(flow, css, promised, window);
