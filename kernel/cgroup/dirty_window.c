@@ -233,7 +233,9 @@ static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum 
  * they wait for.
  *
  * To sum up the pages of many groups takes time.  So the flow of the group that has the limit
- * says in which jiffy there was much room, and then no other task sums up in that jiffy.
+ * says in which jiffy there was much room, and then no other task sums up in that jiffy.  That
+ * holds only where tasks pay before they dirty pages.  What devices below charge is paid
+ * afterwards: there nothing but the window bounds the pages of one jiffy.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
@@ -250,7 +252,7 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		if (!bps)
 			continue;
 		pool = dirty_flow_find(css, flow->bdi);
-		if (pool && !time_after(jiffies, READ_ONCE(pool->roomy_at)))
+		if (pool && !rate->probe && !time_after(jiffies, READ_ONCE(pool->roomy_at)))
 			continue;
 		window = dirty_window_of(bps);
 		*sum = dirty_sum_above(flow, css, promised, window);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Many groups and many files: groups that write at once, below one limit, share its window; the flusher does not search
-# all dirty files of other groups for those of limited groups again and again.
+# all dirty files of other groups for those of limited groups again and again; and a limit of a disk below, which is paid
+# afterwards, lets no group exceed its window.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
@@ -15,6 +16,12 @@ make_groups() {
 	local i
 	group p other
 	for ((i = 0; i < COUNT; i++)); do group "p/$i"; done
+}
+
+make_files() {
+	local i
+	for ((i = 0; i < COUNT; i++)); do : >"$MNT/$i"; done
+	sync
 }
 
 # all_write BYTES: all groups below p write so much at once, each to a file of its own
@@ -77,16 +84,59 @@ for i in range(int(sys.argv[2])):
 	LEFT=$(sed -n "s/^cg=$(stat -c %i "$CG/other") .*dirty=\([0-9]*\) .*/\1/p" /sys/kernel/debug/dirty_owner)
 }
 
+# stored FILE FIFO: dirties a page, so that its group is known to write to the disk below; and 2 MiB through a mapping as
+# soon as somebody opens FIFO
+stored() {
+	python3 - "$1" "$2" <<'EOF'
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 2 << 20)
+pages = mmap.mmap(fd, 2 << 20)
+pages[0] = 1
+os.fsync(fd)
+os.open(sys.argv[2], os.O_RDONLY)
+for at in range(0, 2 << 20, 4096):
+    pages[at] = 1
+EOF
+}
+
+# window_below: tasks pay afterwards for writes that a disk below has charged, so only the window holds them in the
+# jiffy in which they begin
+window_below() {
+	local at below i tasks=()
+	null_dev below size=200 memory_backed=1
+	below=$DEV
+	dm_dev many "0 200000 linear $DEV 0"
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	DEV=$below
+	cap p "$DEV" wbps=$MiB
+	mkfifo "$TMP/begin"
+	for i in 0 1 2 3; do
+		in_group "p/$i" bash -c "$(declare -f stored); stored '$MNT/stored.$i' '$TMP/begin'" &
+		tasks+=($!)
+	done
+	sleep 2
+	at=$(counted p)
+	: >"$TMP/begin"
+	sleep 0.5
+	at=$(($(counted p) - at))
+	wait "${tasks[@]}"
+	echo "# four groups below 1 MiB/s of the disk below: $((at / 1024)) KiB in the first half second"
+	check "four groups below one limit of the disk below, stores through mappings: no more than its window at once" \
+		in_range "$at" $((MiB / 2)) $((MiB * 3 / 2 + 256 * KiB))
+	cap p "$DEV" wbps=max
+	umount "$MNT"
+}
+
 SEARCHES='' LEFT=''
-plan 7
+plan 8
 sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
 # on v2 the inodes of each group are in lists of their own
 mount_cgroup v1
 make_groups
 null_dev disk irqmode=0 hw_queue_depth=1024 size=1000 memory_backed=1
 make_fs ext4 "$DEV" -q -F -b 4096 -N 40000 -E lazy_itable_init=0,lazy_journal_init=0
-for ((i = 0; i < COUNT; i++)); do : >"$MNT/$i"; done
-sync
+make_files
 
 searches
 echo "# $SEARCHES searches in $SEC s, at most $SEARCHES_MOST; $LEFT dirty pages of others left"
@@ -104,3 +154,5 @@ mount_cgroup v2
 make_groups
 shared_window 4k
 shared_window 1M
+umount "$MNT"
+window_below
