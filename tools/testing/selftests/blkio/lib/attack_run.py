@@ -36,6 +36,7 @@ class Attack:
         self.history = {}       # (group, key) -> [(ns, rate or None)]
         self.dirty = []         # [(ns, {cgroup id: bytes that are dirty or being written})] when limits change
         self.tasks = {}         # pid -> (Task, result file)
+        self.killed = set()     # pids of tasks that were killed with their group
         self.done = []          # (Task, result)
         self.alone_ns = []
         self.lines = None       # of the trace
@@ -152,6 +153,7 @@ class Attack:
         for pid, (task, _) in list(self.tasks.items()):
             if task.group == group:
                 os.kill(pid, signal.SIGKILL)
+                self.killed.add(pid)
         limits = self.plan.limits.get(group, {})
         # killed tasks wait for I/O that they have submitted: at most as much as dio_huge has outstanding
         wait_s = 10 + 16 * MIB / min([rate for key, rate in limits.items() if key == 'wbps'], default=MIB)
@@ -161,7 +163,7 @@ class Attack:
         if self.hierarchy.members(group):
             self.faults.append(f'{group}: its killed tasks have not ended after {wait_s:.0f} s')
             return
-        self.reap(killed_group=group)
+        self.reap()
         self.hierarchy.remove(group)
         now = time.monotonic_ns()
         self.ids[group].append(self.hierarchy.make(group))
@@ -176,8 +178,8 @@ class Attack:
             if left > 0:
                 self.start(task, left)
 
-    def reap(self, killed_group=None):
-        """Collects tasks that have ended; tasks of killed_group may have been killed."""
+    def reap(self):
+        """Collects tasks that have ended. A task leaves its group a moment before its parent can wait for it."""
         for pid in list(self.tasks):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -186,7 +188,7 @@ class Attack:
             text = read(path) if os.path.exists(path) else ''
             result = json.loads(text) if text else {}
             self.done.append((task, result))
-            if status and task.group != killed_group:
+            if status and pid not in self.killed:
                 self.faults.append(f'{task.route}@{task.group} ended with status {status}: {result.get("error", "no report")}')
             for group in result.get('groups', []):
                 self.ids[task.group].append(group)
