@@ -150,7 +150,7 @@ struct ioband_grp {
 	unsigned int		io_bytes;	/* average length of such a write */
 	s64			owed_at_ns;	/* when such a write last passed unpaid */
 	struct ioband_saved	saved[IOBAND_NR_UNITS];
-	unsigned long		saved_at_jiffies;	/* when ioband_save() last did something */
+	unsigned int		saved_at;	/* when ioband_save() last did something; 2^20 ns */
 	struct ioband_share	share;
 } __aligned(IOBAND_CARRY_MASK + 1);
 

@@ -189,7 +189,7 @@ static void ioband_dirty_save(struct cgroup_subsys_state *css, struct backing_de
 		if (!grp || !ioband_is_ready(grp) || !READ_ONCE(grp->dir[WRITE].lim))
 			continue;
 		if (blkg->q == own || (above && ioband_is_reached(grp, now)))
-			ioband_save(grp, bytes, blkg->q != own);
+			ioband_save(grp, bytes, blkg->q != own, now);
 	}
 }
 

@@ -20,11 +20,12 @@
  * half a second the flusher writes 2.5 MiB, and the limit has allowed 5 MiB since it last did.
  * A has saved 2.5 of them, and its tasks do not wait.
  */
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 
 #include "../ioband.h"
 
+/* A group looks once in 2^20 ns, which is about a millisecond. */
+#define IOBAND_SAVE_SHIFT	20
 /* If a group has not looked for this time, it begins anew. */
 #define IOBAND_SAVE_NS		(60LL * NSEC_PER_SEC)
 /* The largest need of the devices above a disk counts for this time. */
@@ -147,26 +148,26 @@ static bool ioband_is_need(const struct ioband_saved *saved, u64 bytes, s64 now)
  * @grp:	the group
  * @bytes:	dirty pages of the group that may be written to the disk, in bytes
  * @below:	does nobody pay for the bytes in advance, as on a disk below another device?
+ * @now:	ns
  *
- * Does nothing if it was called in this jiffy.
+ * Does nothing if it was called within the same millisecond.
  *
  * Context: any; takes dev->lock.
  */
-void ioband_save(struct ioband_grp *grp, u64 bytes, bool below)
+void ioband_save(struct ioband_grp *grp, u64 bytes, bool below, s64 now)
 {
 	const u64 need_bytes[] = {
 		[IOBAND_BYTES]	= below ? bytes : 0,
 		[IOBAND_IOS]	= bytes,
 	};
-	unsigned long tick = jiffies;
-	s64 now;
+	unsigned int at = now >> IOBAND_SAVE_SHIFT;
 
-	if (READ_ONCE(grp->saved_at_jiffies) == tick)
+	if (READ_ONCE(grp->saved_at) == at)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
-	if (grp->saved_at_jiffies == tick)
+	if (grp->saved_at == at)
 		return;
-	WRITE_ONCE(grp->saved_at_jiffies, tick);
+	WRITE_ONCE(grp->saved_at, at);
 	now = ktime_get_ns();
 	/* pages that were not dirty before do not count for the time before */
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
@@ -182,34 +183,34 @@ void ioband_save(struct ioband_grp *grp, u64 bytes, bool below)
 	}
 }
 
-/* Use units for a write, all of them or none.  Returns true if it has used them. */
-static bool ioband_use_units(struct ioband_grp *grp, enum ioband_unit unit, u32 units)
+/* Use what is saved for a write of so many units.  Returns the units that remain to be paid. */
+static u32 ioband_use_units(struct ioband_grp *grp, enum ioband_unit unit, u32 units)
 {
 	struct ioband_saved *saved = &grp->saved[unit];
+	u32 used = min(saved->units, units);
 
-	if (saved->units < units)
-		return false;
 	if (saved->units != U64_MAX)
-		saved->units -= units;
-	return true;
+		saved->units -= used;
+	return units - used;
 }
 
 /**
  * ioband_use_saved - pay for a write of dirty pages from what its group has saved
  * @grp:	the group
  * @bytes:	length of the write
- * @paid:	have the bytes been paid in advance?
+ * @unpaid:	bytes of it that have not been paid in advance; reduced by what is paid now
  * @now:	ns
  *
+ * The I/O is paid only if all bytes are.
+ *
  * Context: dev->lock held.
- * Return: what remains to be paid.
+ * Return: true if nothing remains to be paid; false if the I/O and @unpaid bytes do.
  */
-enum ioband_unpaid ioband_use_saved(struct ioband_grp *grp, u32 bytes, bool paid, s64 now)
+bool ioband_use_saved(struct ioband_grp *grp, u32 bytes, u32 *unpaid, s64 now)
 {
 	ioband_save_locked(grp, now);
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		grp->saved[unit].need_bytes -= min(grp->saved[unit].need_bytes, bytes);
-	if (!paid && !ioband_use_units(grp, IOBAND_BYTES, bytes))
-		return IOBAND_UNPAID_ALL;
-	return ioband_use_units(grp, IOBAND_IOS, 1) ? IOBAND_UNPAID_NONE : IOBAND_UNPAID_IO;
+	*unpaid = ioband_use_units(grp, IOBAND_BYTES, *unpaid);
+	return !*unpaid && !ioband_use_units(grp, IOBAND_IOS, 1);
 }

@@ -41,6 +41,21 @@ bool ioband_is_nobodys(struct bio *bio)
 	return !dirty_owner_of_write(bio_page(bio)) && folio_mapping(page_folio(bio_page(bio)));
 }
 
+/* Charge a bio with so many of its bytes.  Returns true if any limit was charged with a debt. */
+static bool ioband_owe_bytes(struct ioband_dir *dir, struct bio *bio, u32 bytes, s64 now)
+{
+	unsigned int length = bio->bi_iter.bi_size;
+	bool owed;
+
+	/* limits charge the length; it is the old one again when the bio is traced */
+	bio->bi_iter.bi_size = bytes;
+	owed = ioband_is_bound(dir, bio);
+	if (owed)
+		ioband_owe(dir, bio, now, dir->lim);
+	bio->bi_iter.bi_size = length;
+	return owed;
+}
+
 /**
  * ioband_owe_paced - charge a bio that ioband_is_paced(), which is dispatched now
  * @dir:	the bio's group, direction WRITE
@@ -55,31 +70,21 @@ bool ioband_is_nobodys(struct bio *bio)
  */
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
-	u32 bytes = ioband_units(bio, IOBAND_BYTES);
+	u32 bytes = ioband_units(bio, IOBAND_BYTES), unpaid = 0;
 	struct ioband_grp *grp = dir->grp;
-	enum ioband_unpaid unpaid;
-	bool paid, owed;
 
 	guard(rcu)();
-	paid = bytes && !ioband_is_nobodys(bio) &&
-	       dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
-			       ioband_limits_since(dir));
+	if (!bytes || ioband_is_nobodys(bio) ||
+	    !dirty_owner_use(bio_blkcg_css(bio), grp->dev->disk->bdi, bytes,
+			     ioband_limits_since(dir))) {
+		unpaid = bytes;
+		WRITE_ONCE(grp->owed_at_ns, now);
+	}
 	/* a moving average; the rest of a split counts as an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
-	if (!paid)
-		WRITE_ONCE(grp->owed_at_ns, now);
-	unpaid = ioband_use_saved(grp, bytes, paid, now);
-	if (unpaid == IOBAND_UNPAID_NONE)
+	if (ioband_use_saved(grp, bytes, &unpaid, now))
 		return false;
-	/* charge no bytes below; the flag is cleared again, so that the trace shows them */
-	if (bytes && unpaid == IOBAND_UNPAID_IO)
-		bio_set_flag(bio, BIO_BPS_THROTTLED);
-	owed = ioband_is_bound(dir, bio);
-	if (owed)
-		ioband_owe(dir, bio, now, dir->lim);
-	if (bytes && unpaid == IOBAND_UNPAID_IO)
-		bio_clear_flag(bio, BIO_BPS_THROTTLED);
-	return owed;
+	return ioband_owe_bytes(dir, bio, unpaid, now);
 }
 
 /* May pages of a bio have a dirtier recorded?  If not, there is no need to look at each page. */

@@ -16,14 +16,8 @@ bool ioband_is_nobodys(struct bio *bio);
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
 
 /* saved.c */
-enum ioband_unpaid {
-	IOBAND_UNPAID_NONE,
-	IOBAND_UNPAID_IO,		/* the I/O */
-	IOBAND_UNPAID_ALL,		/* the I/O and its bytes */
-};
-
-void ioband_save(struct ioband_grp *grp, u64 bytes, bool below);
-enum ioband_unpaid ioband_use_saved(struct ioband_grp *grp, u32 bytes, bool paid, s64 now);
+void ioband_save(struct ioband_grp *grp, u64 bytes, bool below, s64 now);
+bool ioband_use_saved(struct ioband_grp *grp, u32 bytes, u32 *unpaid, s64 now);
 
 /* ticket.c */
 bool ioband_has_line(struct ioband_grp *grp);

@@ -130,6 +130,19 @@ on_dm() {
 	dmsetup --noudevsync --noudevrules remove --retry apart
 }
 
+# with large folios one bio writes all that is dirty, which is more than what is saved
+on_xfs() {
+	local disk=$DEV
+	dm_dev above "0 $(sectors "$disk") linear $disk 0" || bail "no dm"
+	make_fs xfs "$DEV" -q -f
+	DEV=$disk
+	: >"$MNT/file"
+	below "xfs on dm" "$MNT/file" $((64 * KiB)) 0.008 wbps=$((10 * MiB))
+	below "xfs on dm" "$MNT/file" $((64 * KiB)) 0.008 wbps=$((9 * MiB))
+	umount "$MNT"
+	dmsetup --noudevsync --noudevrules remove --retry above
+}
+
 on_btrfs() {
 	make_fs btrfs "$DEV" -q -f
 	: >"$MNT/file"
@@ -144,10 +157,11 @@ all() {
 	burst "disk" "$DEV"
 	direct "disk" "$DEV"
 	on_dm
+	on_xfs
 	on_btrfs
 }
 
-plan 40
+plan 44
 null_dev nf memory_backed=1
 # a disk of 20 MiB/s that does one I/O at a time
 null_dev ns hw_queue_depth=1 completion_nsec=3100000 max_sectors=128 memory_backed=1
