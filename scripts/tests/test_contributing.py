@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the tables in CONTRIBUTING.md: the files that they name exist, and they name every source of ioband."""
+"""Tests of what documents name: files and tests exist, and the tables of CONTRIBUTING.md name every source of ioband."""
 import fnmatch
+import glob
 import os
 import re
 import unittest
@@ -16,6 +17,22 @@ def named():
         part = file.read().split("## Where things are")[1].split("\n## ")[0]
     return [name for line in part.splitlines() if line.startswith("|")
             for name in re.findall(r"`([\w./*-]+)`", line) if "." in name or "/" in name]
+
+
+# names of the kernel that look like those of tests
+SYSCTLS = {"dirty_ratio", "dirty_bytes"}
+
+
+def stems():
+    """Returns the names of all files of the project's sources, without folder and ending."""
+    return {name.split(".")[0] for top in ("block", "kernel", "include", "tools") for _, _, names in os.walk(os.path.join(TOP, top))
+            for name in names}
+
+
+def documents():
+    """Returns the paths of all documents."""
+    return [path for pattern in ("*.md", "docs/*.md", "patches/*.rst", "patches/cover-letter-*", "Documentation/**/*.rst")
+            for path in glob.glob(os.path.join(TOP, pattern), recursive=True)]
 
 
 def places(name):
@@ -34,6 +51,14 @@ class TestContributing(unittest.TestCase):
         """Each file and folder that is named exists."""
         known = {"io.stat", "io.ioband", "block/ioband/Kconfig"}    # control files, and a file of the kernel
         self.assertEqual([name for name in named() if name not in known and not places(name)], [])
+
+    def test_tests_exist(self):
+        """Each word in a document that begins like the name of a test is the name of a test or of another file."""
+        known = stems() | SYSCTLS
+        for path in documents():
+            with open(path, encoding="utf-8") as file:
+                words = re.findall(r"\b(?:abi|limit|weight|dirty|stress|tool)_[a-z0-9_]*[a-z0-9]\b(?!\()", file.read())
+            self.assertEqual([word for word in words if word not in known], [], path)
 
     def test_sources_are_named(self):
         """Each source file in block/ioband and kernel/cgroup is named."""
