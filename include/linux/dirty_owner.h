@@ -65,7 +65,8 @@ enum dirty_how {
  * @save:	take note of the bytes of dirty pages that a group has: what its limits leave
  *		unused may pay for their writes.  RCU read side.
  * @bps:	bytes a second that the group's own limit allows on the device or on any device
- *		below it, 0 for no limit.  RCU read side.
+ *		below it, 0 for no limit; sets *ahead to whether tasks pay for these bytes before
+ *		they dirty pages.  RCU read side.
  * @pay:	charge a group's limits with bytes that it will write to the device; returns the
  *		number of bytes charged, which may be more, -EAGAIN or -EINTR
  * @debt_ns:	time in ns until the group's debt on the device is repaid
@@ -77,7 +78,7 @@ struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi);
 	void (*save)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi, u64 bytes);
-	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi, bool *ahead);
 	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		   s64 bytes, enum dirty_how how);
 	u64 (*debt_ns)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);

@@ -150,6 +150,7 @@ struct dirty_sum {
 	long			promised;	/* of one flow */
 	long			saved;		/* paid and not dirtied by the other flows */
 	bool			crowded;	/* with these the window is full */
+	bool			pause;		/* a flusher was not asked, since it pauses */
 };
 
 /* The flows that this CPU found last, O5; dirty_no_flow if none. */

@@ -133,8 +133,9 @@ static noinline void dirty_write(struct folio *folio, struct address_space *mapp
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 {
 	struct address_space *mapping = READ_ONCE(folio->mapping);
+	size_t first, end = from + len;
 	struct dirty_words *w;
-	size_t first;
+	unsigned int block;
 	long nr;
 
 	if (!mapping || dirty_owner_is_free_inode(mapping->host) || dirty_is_roots())
@@ -142,8 +143,14 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 	w = dirty_folio_words(folio);
 	if (unlikely(!w || !len))
 		return;
+	/* a block that is longer than a page is written as a whole */
+	block = i_blocksize(mapping->host);
+	if (unlikely(block > PAGE_SIZE)) {
+		from = round_down(from, block);
+		end = min(round_up(end, block), folio_size(folio));
+	}
 	first = from >> PAGE_SHIFT;
-	nr = DIV_ROUND_UP(from + len, PAGE_SIZE) - first;
+	nr = DIV_ROUND_UP(end, PAGE_SIZE) - first;
 	w += first;
 	/* an earlier call for a larger part may have set the word of this page */
 	if (nr == 1 && READ_ONCE(w->dirty))

@@ -161,35 +161,41 @@ static bool dirty_is_pause(const struct bdi_writeback *wb)
 	return READ_ONCE(wb->owned_next) - jiffies - 1 < msecs_to_jiffies(DIRTY_PAUSE_MS);
 }
 
-static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
+/* Returns false if the flusher has not been asked, since it pauses. */
+static bool dirty_start_writeback(struct bdi_writeback *wb, bool again)
 {
 	/* wb_start_background_writeback() enables irqs when it returns */
 	lockdep_assert_irqs_enabled();
-	if (!wb_has_dirty_io(wb) || dirty_is_pause(wb) ||
-	    (!again && test_bit(WB_start_owned, &wb->state)))
-		return;
+	if (!wb_has_dirty_io(wb))
+		return true;
+	if (dirty_is_pause(wb))
+		return false;
+	if (!again && test_bit(WB_start_owned, &wb->state))
+		return true;
 	set_bit(WB_start_owned, &wb->state);
 	wb_start_background_writeback(wb);
+	return true;
 }
 
 /*
  * Start writeback of a flow's pages: by the flusher of @mapping, or by all flushers of the
  * backing device, since on the default hierarchy a flow may have pages in inodes of several.
+ * Returns false if one of them pauses.
  */
-static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
+static bool dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
 	struct bdi_writeback *wb;
+	bool asked = true;
 
 	guard(rcu)();
 	/* under the lock that keeps an inode in its wb irqs would be off */
 	if (mapping && !all) {
 		wb = dirty_wb_of(mapping->host);
-		if (wb)
-			dirty_start_writeback(wb, false);
-		return;
+		return !wb || dirty_start_writeback(wb, false);
 	}
 	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
-		dirty_start_writeback(wb, all);
+		asked &= dirty_start_writeback(wb, all);
+	return asked;
 }
 
 /*
@@ -214,7 +220,8 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 
 /*
  * Is there room in a window for all that tasks can pay in a jiffy?  That is 1% of a second's
- * worth of the limit, and its burst: 0.5% or 64 KiB.
+ * worth of the limit, and its burst: 0.5% or 64 KiB.  A part of a write() that has waited for
+ * longer is paid at once; it may go beyond the window, see dirty_window_of().
  */
 static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum *sum,
 			   long window)
@@ -234,36 +241,39 @@ static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum 
  *
  * To sum up the pages of many groups takes time.  So the flow of the group that has the limit
  * says in which jiffy there was much room, and then no other task sums up in that jiffy.  That
- * holds only where tasks pay before they dirty pages.  What devices below charge is paid
- * afterwards: there nothing but the window bounds the pages of one jiffy.
+ * holds only where tasks pay for the window's bytes before they dirty pages.  I/Os, and what
+ * devices below charge, are paid afterwards: there nothing but the window bounds the pages of
+ * one jiffy.
  */
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
 {
+	bool full = false, crowded = false, pause = sum->pause, ahead;
 	long window, promised = sum->promised;
 	struct cgroup_subsys_state *css;
+	unsigned long tick = jiffies;
 	struct dirty_flow *pool;
-	bool full = false, crowded = false;
 	u64 bps;
 
 	guard(rcu)();
 	for (css = flow->css->parent; css && !full; css = css->parent) {
-		bps = dirty_owner_ops->bps(css, flow->bdi);
+		bps = dirty_owner_ops->bps(css, flow->bdi, &ahead);
 		if (!bps)
 			continue;
-		pool = dirty_flow_find(css, flow->bdi);
-		if (pool && !rate->probe && !time_after(jiffies, READ_ONCE(pool->roomy_at)))
+		pool = ahead ? dirty_flow_find(css, flow->bdi) : NULL;
+		if (pool && !time_after(tick, READ_ONCE(pool->roomy_at)))
 			continue;
 		window = dirty_window_of(bps);
 		*sum = dirty_sum_above(flow, css, promised, window);
 		if (pool && dirty_is_roomy(flow, sum, window))
-			WRITE_ONCE(pool->roomy_at, jiffies);
+			WRITE_ONCE(pool->roomy_at, tick);
 		crowded |= sum->crowded;
 		full = dirty_is_over(flow, rate, sum, window);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)
-			dirty_kick(flow, NULL, full);
+			pause |= !dirty_kick(flow, NULL, full);
 	}
 	sum->crowded = crowded && !full;
+	sum->pause = pause;
 	return full;
 }
 
@@ -308,7 +318,7 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
 	full = dirty_is_over(flow, rate, sum, window);
 	if (full || sum->dirty >= window / DIRTY_KICK_PART)
-		dirty_kick(flow, mapping, full);
+		sum->pause = !dirty_kick(flow, mapping, full);
 	if (full || !rate->shared || (part && part->promised && dirty_due(flow) <= 0))
 		return full;
 	/* if crowded, one task of each group goes on page by page, see dirty_find_room() */
@@ -348,9 +358,10 @@ void dirty_sleep(s64 ns)
  * @state:	state in which the task sleeps: TASK_KILLABLE; with TASK_FREEZABLE if it holds no
  *		lock
  *
- * If no page is written in that time, and none is under writeback, the flow is stuck: its
- * pages cannot be written yet.  ext4 with data=journal, for example, has to commit them
- * first.  Until a page is written, the window does not hold the group; its limits still do.
+ * If no page is written in that time though the flusher was asked, and none is under writeback,
+ * the flow is stuck: its pages cannot be written yet.  ext4 with data=journal, for example, has
+ * to commit them first.  Until a page is written, the window does not hold the group; its
+ * limits still do.
  *
  * Context: sleeps, killable.
  */
@@ -370,7 +381,7 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && !before.crowded && !atomic64_read(&flow->promised) &&
-	    after.written == before.written)
+	if (!after.writing && !before.crowded && !before.pause &&
+	    !atomic64_read(&flow->promised) && after.written == before.written)
 		WRITE_ONCE(flow->stuck_at, after.written);
 }

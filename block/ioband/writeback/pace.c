@@ -164,6 +164,8 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 
 	/* a cgroup that has no group on the disk yet may have a weight there later */
 	rate.measured = grp ? ioband_has_weights(grp->dev) : atomic_read(&ioband_nr_weights);
+	/* the limits of a cgroup that has no group on the disk yet are those of a group above */
+	rate.shared |= rate.limited && &pd_to_blkg(&grp->pd)->blkcg->css != css;
 	rate.limited |= rate.measured;
 	/* on this device tasks pay in advance, and wait for the debt when they pay */
 	rate.owes = rate.owed_ns > 0;
@@ -193,21 +195,28 @@ static void ioband_dirty_save(struct cgroup_subsys_state *css, struct backing_de
 	}
 }
 
-/* See struct dirty_owner_ops. */
-static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+/* See struct dirty_owner_ops.  I/Os, and bytes on devices below, are not paid in advance. */
+static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
+			    bool *ahead)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
+	struct request_queue *own = owner ? dev_to_disk(owner)->queue : NULL;
 	bool above = ioband_is_above(bdi);
+	u64 least = U64_MAX, bps;
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
-	u64 least = U64_MAX;
 
+	*ahead = false;
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		if (!above && blkg->q != dev_to_disk(owner)->queue)
+		if (!above && blkg->q != own)
 			continue;
 		grp = blkg_to_grp(blkg);
-		if (grp && ioband_is_ready(grp))
-			least = min(least, ioband_own_bps(grp, IOBAND_IO_BYTES) ?: U64_MAX);
+		bps = grp && ioband_is_ready(grp) ? ioband_own_bps(grp, IOBAND_IO_BYTES) : 0;
+		if (!bps || bps >= least)
+			continue;
+		least = bps;
+		*ahead = blkg->q == own &&
+			 bps == READ_ONCE(grp->dir[WRITE].limit[IOBAND_BYTES]);
 	}
 	return least == U64_MAX ? 0 : least;
 }

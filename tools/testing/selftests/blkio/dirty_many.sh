@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Many groups and many files: groups that write at once, below one limit, share its window; the flusher does not search
-# all dirty files of other groups for those of limited groups again and again; and a limit of a disk below, which is paid
-# afterwards, lets no group exceed its window.
+# all dirty files of other groups for those of limited groups again and again.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
@@ -84,52 +83,8 @@ for i in range(int(sys.argv[2])):
 	LEFT=$(sed -n "s/^cg=$(stat -c %i "$CG/other") .*dirty=\([0-9]*\) .*/\1/p" /sys/kernel/debug/dirty_owner)
 }
 
-# stored FILE FIFO: dirties a page, so that its group is known to write to the disk below; and 2 MiB through a mapping as
-# soon as somebody opens FIFO
-stored() {
-	python3 - "$1" "$2" <<'EOF'
-import mmap, os, sys
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-os.ftruncate(fd, 2 << 20)
-pages = mmap.mmap(fd, 2 << 20)
-pages[0] = 1
-os.fsync(fd)
-os.open(sys.argv[2], os.O_RDONLY)
-for at in range(0, 2 << 20, 4096):
-    pages[at] = 1
-EOF
-}
-
-# window_below: tasks pay afterwards for writes that a disk below has charged, so only the window holds them in the
-# jiffy in which they begin
-window_below() {
-	local at below i tasks=()
-	null_dev below size=200 memory_backed=1
-	below=$DEV
-	dm_dev many "0 200000 linear $DEV 0"
-	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
-	DEV=$below
-	cap p "$DEV" wbps=$MiB
-	mkfifo "$TMP/begin"
-	for i in 0 1 2 3; do
-		in_group "p/$i" bash -c "$(declare -f stored); stored '$MNT/stored.$i' '$TMP/begin'" &
-		tasks+=($!)
-	done
-	sleep 2
-	at=$(counted p)
-	: >"$TMP/begin"
-	sleep 0.5
-	at=$(($(counted p) - at))
-	wait "${tasks[@]}"
-	echo "# four groups below 1 MiB/s of the disk below: $((at / 1024)) KiB in the first half second"
-	check "four groups below one limit of the disk below, stores through mappings: no more than its window at once" \
-		in_range "$at" $((MiB / 2)) $((MiB * 3 / 2 + 256 * KiB))
-	cap p "$DEV" wbps=max
-	umount "$MNT"
-}
-
 SEARCHES='' LEFT=''
-plan 8
+plan 7
 sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
 # on v2 the inodes of each group are in lists of their own
 mount_cgroup v1
@@ -155,5 +110,3 @@ mount_cgroup v2
 make_groups
 shared_window 4k
 shared_window 1M
-umount "$MNT"
-window_below

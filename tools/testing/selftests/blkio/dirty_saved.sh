@@ -130,7 +130,7 @@ on_dm() {
 	dmsetup --noudevsync --noudevrules remove --retry apart
 }
 
-# with large folios one bio writes all that is dirty, which is more than what is saved
+# one bio writes all that is dirty, which is more than what is saved
 on_xfs() {
 	local disk=$DEV
 	dm_dev above "0 $(sectors "$disk") linear $disk 0" || bail "no dm"

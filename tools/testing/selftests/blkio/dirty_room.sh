@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Groups below one limit have no more than its window dirty, also in ways by which they could fill it at once: where a
+# disk below has the limit or the limit is in I/Os, which are paid afterwards; as groups that have not used the disk yet;
+# and while the flusher pauses, having looked at many inodes.
+# configs: uml-vt
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_writeback.sh
+. "$HERE/lib/blkio_writeback.sh"
+
+# the window of 1 MiB/s, or 16 I/Os of 64 KiB a second, and a page for each task that has just dirtied one
+WINDOW=$((MiB / 4096 + 4))
+
+# stored FILE FIFO BYTES [S]: dirties a page, so that its group is known to write to the disk; and so many bytes through a
+# mapping as soon as somebody opens FIFO, with S seconds of rest after a quarter of the window
+stored() {
+	python3 - "$1" "$2" "$3" "${4:-0}" <<'EOF'
+import mmap, os, sys, time
+fd, size = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), int(sys.argv[3])
+os.ftruncate(fd, size)
+pages = mmap.mmap(fd, size)
+pages[0] = 1
+os.fsync(fd)
+os.open(sys.argv[2], os.O_RDONLY)
+for at in range(0, size, 4096):
+    pages[at] = 1
+    if at == 58 * 4096:
+        time.sleep(float(sys.argv[4]))
+EOF
+}
+
+# most_pages: the most pages that are dirty or being written at a time, in a second
+most_pages() {
+	local i most=0 nr
+	for ((i = 0; i < 100; i++)); do
+		nr=$(pages)
+		most=$((nr > most ? nr : most))
+		sleep 0.01
+	done
+	echo "$most"
+}
+
+# stores TEXT LIMIT BYTES GROUP...: a task of each group stores through a mapping, all at once
+stores() {
+	local i most task tasks=()
+	cap "${4%/*}" "$DEV" "$2"
+	rm -f "$TMP/begin"
+	mkfifo "$TMP/begin"
+	for i in "${@:4}"; do
+		in_group "$i" bash -c "$(declare -f stored); stored '$MNT/${i##*/}' '$TMP/begin' $3 ${REST:-}" &
+		tasks+=($!)
+	done
+	sleep 2
+	: >"$TMP/begin"
+	most=$(most_pages)
+	for task in "${tasks[@]}"; do wait "$task"; done
+	echo "# most $most pages"
+	check "$1: no more pages than its window are dirty" in_range "$most" $((WINDOW / 2)) $WINDOW
+	cap "${4%/*}" "$DEV" "${2%=*}=max"
+	sync
+}
+
+# A disk of 20 MiB/s, so that pages stay dirty for a moment; null_blk passes no longer I/O at that rate.
+slow_disk() { null_dev "$1" size=200 mbps=20 max_sectors=128 memory_backed=1; }
+
+# fresh: 30 groups write for the first time, one after the other, 128 KiB each
+fresh() {
+	local i nr
+	cap p "$DEV" wbps=$MiB
+	for ((i = 0; i < 30; i++)); do
+		group "p/new$i"
+		in_group "p/new$i" dd if=/dev/zero of="$MNT/new" bs=128k seek="$i" count=1 conv=notrunc status=none
+	done
+	nr=$(pages)
+	check "30 groups that write for the first time, below one limit: no more pages than its window are dirty" \
+		in_range "$nr" 32 $((WINDOW + 32))
+	cap p "$DEV" wbps=max
+	sync
+}
+
+# paused: many inodes of others are dirty, and the flusher has just looked at them all
+paused() {
+	in_group other python3 -c '
+import os, sys
+for i in range(66000):
+    fd = os.open(f"{sys.argv[1]}/{i}", os.O_CREAT | os.O_WRONLY)
+    os.fchmod(fd, 0o600)
+    # the journal is empty in the end, and the inodes are dirty
+    if i == 65999:
+        os.fsync(fd)
+    os.close(fd)
+' "$MNT"
+	REST=0.01 stores "after the flusher has looked at many inodes, a limit of the disk below" wbps=$MiB $((8 * MiB)) g1
+}
+
+plan 4
+sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
+mount_cgroup v2
+group p p/a p/b p/c p/d
+slow_disk room
+make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+stores "four groups, a limit in I/Os" wiops=16 $((2 * MiB)) p/a p/b p/c p/d
+fresh
+umount "$MNT"
+
+slow_disk below
+below=$DEV
+dm_dev room "0 200000 linear $DEV 0"
+make_fs ext4 "$DEV" -q -F -N 80000 -E lazy_itable_init=0
+DEV=$below
+stores "four groups, a limit of the disk below" wbps=$MiB $((2 * MiB)) p/a p/b p/c p/d
+sync
+umount_cgroup
+
+# on v2 the inodes of each group are in lists of their own
+mount_cgroup v1
+group g1 other
+paused
