@@ -85,8 +85,21 @@ on() {
 	null_off "nf$fs"
 }
 
+# blocks FS MKFS_ARGUMENT...: with blocks of four pages, all of which are written
+blocks() {
+	fs="$1, blocks of 16 KiB"
+	null_dev "nb$1" size=400 memory_backed=1
+	make_fs "$1" "$DEV" "${@:2}"
+	cap g1 "$DEV" wbps=$((1024 * MiB))
+	fresh
+	in_group g1 python3 "$HERE/lib/dirty_folios.py" parts "$MNT/file" 0 16384
+	paid "a page of each block" $SIZE 0
+	umount "$MNT"
+	null_off "nb$1"
+}
+
 grep -q . /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || skip_all "the kernel has no large folios"
-plan 39
+plan 42
 # pages are written only when the test demands it, or a folio could be written between write() and the store
 undo+=("sysctl -qw vm.dirty_writeback_centisecs=$(sysctl -n vm.dirty_writeback_centisecs)")
 sysctl -qw vm.dirty_writeback_centisecs=0
@@ -99,3 +112,4 @@ echo 1 >"$TRACE/events/block/block_bio_queue/enable"
 on ext4 -q -F -E lazy_itable_init=0
 on xfs -q
 on btrfs -q
+blocks xfs -q -f -b size=16384
