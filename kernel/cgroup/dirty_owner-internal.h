@@ -104,6 +104,10 @@ struct dirty_flow {
 	s64			used;		/* bytes ever */
 	unsigned int		since;		/* dirty_rate.since of its account */
 	long			stuck_at;	/* value of written, -1 for never */
+	/* waits in a row in which a flusher pauses and no page is written; jiffies */
+	long			paused_written;	/* value of written */
+	unsigned long		paused_since;
+	unsigned long		paused_at;	/* when the last of them ended */
 	unsigned long		idle_since;	/* jiffies */
 	unsigned long		probe_until;	/* jiffies, 0 for never */
 	long			probe_from;	/* value of written */
@@ -319,7 +323,8 @@ size_t dirty_chunk_of(long window);
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 		   const struct dirty_rate *rate, const struct dirty_part *part,
 		   struct dirty_sum *sum);
-bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate);
+bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate,
+		      const struct dirty_part *part);
 void dirty_flow_wake(struct dirty_flow *flow);
 
 /* A flow has fewer pages or promises: wake a task that waits for its window. */

@@ -184,7 +184,7 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 		return ret;
 	}
 	/* other tasks may have been promised pages while this one waited */
-	if (rate.shared && !(flags & DIRTY_WHOLE) && dirty_is_crowded(flow, &rate))
+	if (rate.shared && !(flags & DIRTY_WHOLE) && dirty_is_crowded(flow, &rate, part))
 		dirty_unpromise(part, PAGE_SIZE);
 	return part->promised;
 }

@@ -38,6 +38,8 @@
 #define DIRTY_KICK_PART		4
 /* The longest pause between two searches for the inodes of limited groups. */
 #define DIRTY_PAUSE_MS		250
+/* Waits with less than this between them are one. */
+#define DIRTY_AGAIN_MS		50
 /* A write() is divided into parts of 1/8 of a second's worth. */
 #define DIRTY_CHUNK_PART	8
 /* Tasks that wait for the window are woken when 1/16 of it is free. */
@@ -278,16 +280,22 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 }
 
 /**
- * dirty_is_crowded - is the window of a limit above a flow full, or promised to other groups?
+ * dirty_is_crowded - is the window of a limit above a flow full, or promised to other tasks?
  * @flow:	the flow
  * @rate:	its limits as of now
+ * @part:	the promise to the task that asks, which has paid for it; it does not count
+ *
+ * Of the promises to other tasks of the flow, those count that are paid: the other tasks ask
+ * this, too, when they have paid.
  *
  * Context: does not sleep; no spinlock held.
  * Return: true if so.
  */
-bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate)
+bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate,
+		      const struct dirty_part *part)
 {
-	struct dirty_sum sum = { };
+	s64 others = min(atomic64_read(&flow->promised), -dirty_unpaid(flow)) - part->promised;
+	struct dirty_sum sum = { .promised = max(others, 0) >> PAGE_SHIFT };
 
 	return dirty_is_full_above(flow, rate, &sum) || sum.crowded;
 }
@@ -350,6 +358,26 @@ void dirty_sleep(s64 ns)
 	io_schedule_finish(token);
 }
 
+/*
+ * Has the flusher had the time to search for the flow's inodes once, since no page is written?  It
+ * pauses for DIRTY_PAUSE_MS at most, and other groups can have it pause again and again.
+ */
+static bool dirty_has_searched(struct dirty_flow *flow, const struct dirty_sum *before,
+			       unsigned long begin)
+{
+	if (!before->pause)
+		return true;
+	/* a task that waits on and on begins again at once */
+	if (READ_ONCE(flow->paused_written) != before->written ||
+	    time_after(begin, READ_ONCE(flow->paused_at) + msecs_to_jiffies(DIRTY_AGAIN_MS))) {
+		WRITE_ONCE(flow->paused_written, before->written);
+		WRITE_ONCE(flow->paused_since, begin);
+	}
+	WRITE_ONCE(flow->paused_at, jiffies);
+	return time_after(jiffies, READ_ONCE(flow->paused_since) +
+				   msecs_to_jiffies(2 * DIRTY_PAUSE_MS));
+}
+
 /**
  * dirty_wait_for_window - wait until a window has room, for DIRTY_WAIT_NS at most
  * @flow:	the flow
@@ -358,10 +386,10 @@ void dirty_sleep(s64 ns)
  * @state:	state in which the task sleeps: TASK_KILLABLE; with TASK_FREEZABLE if it holds no
  *		lock
  *
- * If no page is written in that time though the flusher was asked, and none is under writeback,
- * the flow is stuck: its pages cannot be written yet.  ext4 with data=journal, for example, has
- * to commit them first.  Until a page is written, the window does not hold the group; its
- * limits still do.
+ * If no page is written in that time, or in twice DIRTY_PAUSE_MS if a flusher pauses, and none is
+ * under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with data=journal,
+ * for example, has to commit them first.  Until a page is written, the window does not hold the
+ * group; its limits still do.
  *
  * Context: sleeps, killable.
  */
@@ -369,6 +397,7 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 			   const struct dirty_part *part, unsigned int state)
 {
 	struct dirty_sum before, after;
+	unsigned long begin = jiffies;
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
@@ -381,7 +410,7 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && !before.crowded && !before.pause &&
-	    !atomic64_read(&flow->promised) && after.written == before.written)
+	if (!after.writing && !before.crowded && !atomic64_read(&flow->promised) &&
+	    after.written == before.written && dirty_has_searched(flow, &before, begin))
 		WRITE_ONCE(flow->stuck_at, after.written);
 }

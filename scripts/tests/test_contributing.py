@@ -9,6 +9,8 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # the folders in which names without a folder are searched
 FOLDERS = ("", "block/ioband", "kernel/cgroup", "tools/cgroup", "tools/testing/selftests/blkio")
+# names of the kernel that look like those of tests
+SYSCTLS = {"dirty_ratio", "dirty_bytes"}
 
 
 def named():
@@ -17,10 +19,6 @@ def named():
         part = file.read().split("## Where things are")[1].split("\n## ")[0]
     return [name for line in part.splitlines() if line.startswith("|")
             for name in re.findall(r"`([\w./*-]+)`", line) if "." in name or "/" in name]
-
-
-# names of the kernel that look like those of tests
-SYSCTLS = {"dirty_ratio", "dirty_bytes"}
 
 
 def stems():

@@ -32,24 +32,12 @@ all_write() {
 	done
 }
 
-# dirty_most: the largest number of pages that were dirty or being written in SEC - 1 seconds
-dirty_most() {
-	local end most=0 now
-	end=$(($(now_ms) + (SEC - 1) * 1000))
-	while [ "$(now_ms)" -lt "$end" ]; do
-		now=$(pages)
-		most=$((now > most ? now : most))
-		sleep 0.1
-	done
-	echo "$most"
-}
-
 shared_window() {
 	local bytes=0 i most
 	cap p "$DEV" wbps=$((8 * MiB))
 	sleep 0.1
 	all_write "$1"
-	most=$(dirty_most)
+	most=$(most_pages $((SEC - 1)))
 	wait_loads
 	for ((i = 0; i < COUNT; i++)); do bytes=$((bytes + $(val "$i" bytes))); done
 	echo "# write() of $1 by $COUNT groups below 8 MiB/s: $((bytes / 1024)) KiB in $SEC s, most $most pages dirty"

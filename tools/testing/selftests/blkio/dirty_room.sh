@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Groups below one limit have no more than its window dirty, also in ways by which they could fill it at once: where a
 # disk below has the limit or the limit is in I/Os, which are paid afterwards; as groups that have not used the disk yet;
-# and while the flusher pauses, having looked at many inodes.
+# and while the flusher pauses, having looked at many inodes.  A pause does not hold a group whose pages cannot be written.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
@@ -29,17 +29,6 @@ for at in range(0, size, 4096):
 EOF
 }
 
-# most_pages: the most pages that are dirty or being written at a time, in a second
-most_pages() {
-	local i most=0 nr
-	for ((i = 0; i < 100; i++)); do
-		nr=$(pages)
-		most=$((nr > most ? nr : most))
-		sleep 0.01
-	done
-	echo "$most"
-}
-
 # stores TEXT LIMIT BYTES GROUP...: a task of each group stores through a mapping, all at once
 stores() {
 	local i most task tasks=()
@@ -52,7 +41,7 @@ stores() {
 	done
 	sleep 2
 	: >"$TMP/begin"
-	most=$(most_pages)
+	most=$(most_pages 1 0.01)
 	for task in "${tasks[@]}"; do wait "$task"; done
 	echo "# most $most pages"
 	check "$1: no more pages than its window are dirty" in_range "$most" $((WINDOW / 2)) $WINDOW
@@ -78,22 +67,59 @@ fresh() {
 	sync
 }
 
-# paused: many inodes of others are dirty, and the flusher has just looked at them all
-paused() {
+# inodes: a group has 66,000 dirty inodes
+inodes() {
 	in_group other python3 -c '
-import os, sys
+import fcntl, os, sys
 for i in range(66000):
     fd = os.open(f"{sys.argv[1]}/{i}", os.O_CREAT | os.O_WRONLY)
     os.fchmod(fd, 0o600)
-    # the journal is empty in the end, and the inodes are dirty
+    # EXT4_IOC_CHECKPOINT: the journal is empty in the end, and the inodes are dirty
     if i == 65999:
-        os.fsync(fd)
+        fcntl.ioctl(fd, 0x4004662b, bytes(4))
     os.close(fd)
 ' "$MNT"
+}
+
+# paused: the flusher has just looked at all inodes
+paused() {
+	inodes
 	REST=0.01 stores "after the flusher has looked at many inodes, a limit of the disk below" wbps=$MiB $((8 * MiB)) g1
 }
 
-plan 4
+# overwrite FILE: dirties the same 300 pages again and again, so that the flusher is asked to write them
+overwrite() {
+	exec timeout 14 python3 -c '
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+while True:
+    for i in range(300):
+        os.pwrite(fd, bytes(4096), i << 12)
+        time.sleep(0.004)
+' "$1"
+}
+
+# stuck: with data=journal pages cannot be written until the next commit, which comes each 5 s.  Another group asks for
+# writeback as soon as the flusher has paused.
+stuck() {
+	local other
+	inodes
+	cap g1 "$DEV" wbps=$((512 * KiB))
+	cap other "$DEV" wbps=$((2 * MiB))
+	: >"$MNT/g1"
+	in_group other bash -c "$(declare -f overwrite); overwrite '$MNT/other'" &
+	other=$!
+	start_soon
+	load g1 stuck -f "$MNT/g1" -b -o w -s 64k -t 12 -L 100M
+	wait_loads
+	wait "$other" || true
+	echo "# stuck: $(val stuck bytes) of $((12 * 512 * KiB)) bytes"
+	check "pages that cannot be written, and a flusher that another group has pause: the longest wait" \
+		in_range "$(val stuck max_ns)" 100000000 800000000
+	umount "$MNT"
+}
+
+plan 5
 sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
 mount_cgroup v2
 group p p/a p/b p/c p/d
@@ -116,3 +142,8 @@ umount_cgroup
 mount_cgroup v1
 group g1 other
 paused
+umount "$MNT"
+
+null_dev stuck size=400 mbps=200 memory_backed=1
+OPTIONS=data=journal make_fs ext4 "$DEV" -q -F -N 80000 -J size=128 -E lazy_itable_init=0
+stuck

@@ -75,7 +75,7 @@ eight_groups() {
 		load "p/$i" "g$i" -f "$DEV" -b -o w -s 64k -t 8 -O "$((i * 40))M" -L 40M
 	done
 	check "eight groups below one limit: their pages are within its window" \
-		in_range "$(most 7)" $((LIMIT / 2)) $((LIMIT + SLACK))
+		in_range $(($(most_pages 7) * 4096)) $((LIMIT / 2)) $((LIMIT + SLACK))
 	wait_loads
 	sync
 }

@@ -102,17 +102,6 @@ backlog() {
 	cap g1 "$DEV" wbps=max
 }
 
-# most_pages SECONDS: the most pages that are dirty or being written at a time
-most_pages() {
-	local most=0 nr i
-	for ((i = 0; i < $1 * 20; i++)); do
-		nr=$(pages)
-		((nr <= most)) || most=$nr
-		sleep 0.05
-	done
-	echo "$most"
-}
-
 # together: eight groups below one limit
 together() {
 	local child at most least="" sum=0 limit=$((2 * MiB))
@@ -124,7 +113,7 @@ together() {
 	for child in "${CHILDREN[@]}"; do
 		load "P/$child" "$child" -f "$MNT/$child" -b -o w -s 64k -t $SEC -L 100M
 	done
-	most=$(most_pages $SEC)
+	most=$(most_pages $SEC 0.05)
 	wait_loads
 	sync
 	check "eight groups below one limit: no more than its window is dirty, pages" \

@@ -25,7 +25,7 @@ slow_below() {
 	from=$(completed "$disk")
 	begin=$(now_ms)
 	# eight windows, each of 7/8 s, if the disk gets them at once
-	most=$(most 7)
+	most=$(($(most_pages 7) * 4096))
 	check "$text: the disk gets the limit" \
 		within $(($(completed "$disk") - from)) $((($(now_ms) - begin) * MiB / 1000)) 20000
 	check "$text: few pages are dirty" in_range "$most" 0 $((WINDOW * 5 / 4))
@@ -56,7 +56,7 @@ both_limits() {
 	start_soon
 	load g1 both -f "$DEV" -b -o w -s 64k -t 8 -L 900M
 	sleep 2
-	check "limits in bytes and in I/Os: few pages are dirty" in_range "$(most 5)" 0 $((WINDOW * 5 / 4))
+	check "limits in bytes and in I/Os: few pages are dirty" in_range $(($(most_pages 5) * 4096)) 0 $((WINDOW * 5 / 4))
 	wait_loads
 	cap g1 "$DEV" wbps=max wiops=max
 	sync

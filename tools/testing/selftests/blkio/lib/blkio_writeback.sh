@@ -136,15 +136,16 @@ os.fdatasync(fd)
 EOF
 }
 
-# most SECONDS: the most bytes of pages that are dirty or being written at a time, of all dirtiers
-most() {
-	local i n max=0
-	for ((i = 0; i < $1 * 10; i++)); do
-		n=$(pages)
-		((n <= max)) || max=$n
-		sleep 0.1
+# most_pages SECONDS [INTERVAL]: the most pages that are dirty or being written at a time, of all dirtiers
+most_pages() {
+	local end most=0 nr
+	end=$(($(now_ms) + $1 * 1000))
+	while (($(now_ms) < end)); do
+		nr=$(pages)
+		((nr <= most)) || most=$nr
+		sleep "${2:-0.1}"
 	done
-	echo $((max * 4096))
+	echo "$most"
 }
 
 # dirty_limit BYTES: sets the system's limit of dirty pages; writeback begins at half of it
