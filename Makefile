@@ -21,6 +21,7 @@ help:
 	@echo '                     unless ERASE=yes; prints a report (two minutes)'
 	@echo 'make check-deb       installs such packages in a Debian root, boots what they installed (half an hour)'
 	@echo 'make check-vm        drives make vm as its user would (ten minutes without KVM)'
+	@echo 'make check-cluster   limits on clustered md: two guests with the same disks (four minutes)'
 	@echo 'make tree DIR=...    the patched kernel tree in DIR, or the patches applied to the tree that is there'
 	@echo 'make check-longterm  the tests in virtual time on each of the other kernels $(LONGTERM), which BASE=6.12 chooses'
 	@echo '                     for demo, selftest, shell and tree as well (an hour)'
@@ -102,6 +103,10 @@ check-deb:
 	@scripts/deps build test qemu deb
 	@scripts/check-deb
 
+check-cluster:
+	@scripts/deps build test qemu root
+	@scripts/check-cluster
+
 check-vm:
 	@scripts/deps build qemu
 	@scripts/vm-check
@@ -139,4 +144,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check quick check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check quick check-cluster check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean

@@ -13,7 +13,8 @@ config_fragments() {
 	qemu-trace) echo base qemu trace ;;
 	qemu-kcsan) echo base qemu kcsan ;;
 	qemu-rt) echo base qemu rt ;;
-	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools qemu-trace qemu-kcsan qemu-rt" ;;
+	qemu-cluster) echo base qemu cluster ;;
+	*) die "no such configuration: '$1'" "one of uml-vt uml-demo uml-base uml-debug qemu qemu-tools qemu-trace qemu-kcsan qemu-rt qemu-cluster" ;;
 	esac
 }
 
