@@ -69,23 +69,26 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 }
 
 /**
- * dirty_pay - pay for pages that are dirty or promised
+ * dirty_pay - pay for pages that are dirty, or promised to a task
  * @flow:	the flow
+ * @promised:	bytes that the task has been promised
  * @how:	what to do if the limits have no room
  * @owes:	also wait until the group's debt on the device is repaid
  * @ahead:	bytes to pay in addition, if any are due
  *
- * Pays what is due: bytes that no other task is about to pay.
+ * Pays what is due, that is bytes that no other task is about to pay: those that are dirty, and
+ * those that the task itself has been promised.  Other tasks pay for their promises.
  *
  * Context: may sleep if @how is DIRTY_WAIT.
  * Return: 0; -EAGAIN or -EINTR if nothing was paid.
  */
-int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead)
+int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool owes, s64 ahead)
 {
-	s64 bytes, paid = 0;
+	s64 bytes, paid = 0, most;
 
 	scoped_guard(spinlock_irqsave, &flow->lock) {
-		bytes = max(dirty_due(flow), 0);
+		most = max(dirty_unpaid(flow), 0) + promised;
+		bytes = clamp(dirty_due(flow), 0, most);
 		atomic64_add(bytes, &flow->claimed);
 	}
 	if (bytes || owes)

@@ -104,6 +104,8 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->since = rate.since;
 	flow->words = rate.limited || rate.probe;
 	flow->stuck_at = -1;
+	flow->stuck_below = -1;
+	flow->tried_written = -1;
 	spin_lock_init(&flow->lock);
 	init_waitqueue_head(&flow->wait);
 

@@ -103,11 +103,14 @@ struct dirty_flow {
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	s64			used;		/* bytes ever */
 	unsigned int		since;		/* dirty_rate.since of its account */
-	long			stuck_at;	/* value of written, -1 for never */
-	/* waits in a row in which a flusher pauses and no page is written; jiffies */
-	long			paused_written;	/* value of written */
-	unsigned long		paused_since;
-	unsigned long		paused_at;	/* when the last of them ended */
+	/* values of written at which the flow is stuck, and all flows below; -1 for never */
+	long			stuck_at;
+	long			stuck_below;
+	/* the last waits in a row in which no page was written, see dirty_has_searched() */
+	long			tried_written;	/* value of written */
+	unsigned int		tried_since;	/* value of bdi->owned_seq when they began */
+	unsigned long		tried_at;	/* jiffies when the last of them ended */
+	unsigned long		kick_next;	/* jiffies: do not ask all flushers before */
 	unsigned long		idle_since;	/* jiffies */
 	unsigned long		probe_until;	/* jiffies, 0 for never */
 	long			probe_from;	/* value of written */
@@ -154,7 +157,6 @@ struct dirty_sum {
 	long			promised;	/* of one flow */
 	long			saved;		/* paid and not dirtied by the other flows */
 	bool			crowded;	/* with these the window is full */
-	bool			pause;		/* a flusher was not asked, since it pauses */
 };
 
 /* The flows that this CPU found last, O5; dirty_no_flow if none. */
@@ -302,7 +304,7 @@ static __always_inline bool dirty_redeem(struct dirty_flow *flow, long nr)
 /* dirty_account.c */
 void dirty_begin(struct dirty_flow *flow, unsigned int since);
 void dirty_forfeit(struct dirty_flow *flow, s64 most);
-int dirty_pay(struct dirty_flow *flow, enum dirty_how how, bool owes, s64 ahead);
+int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool owes, s64 ahead);
 
 /* dirty_pace.c */
 /* Flags of dirty_admit(): the task must not sleep; DIRTY_WHOLE_BYTES are not divided. */
@@ -336,7 +338,7 @@ static __always_inline void dirty_flow_less(struct dirty_flow *flow)
 		dirty_flow_wake(flow);
 }
 
-void dirty_sleep(s64 ns);
+bool dirty_sleep(s64 ns);
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
 			   const struct dirty_part *part, unsigned int state);
 

@@ -139,7 +139,7 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 		if (ret)
 			return ret;
 	}
-	if (sum.crowded && !(flags & DIRTY_WHOLE))
+	if (sum.crowded)
 		dirty_unpromise(part, PAGE_SIZE);
 	return 0;
 }
@@ -156,11 +156,9 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 	u64 ahead = min_t(u64, rate->bps / DIRTY_AHEAD_PART, DIRTY_AHEAD_BYTES);
 
 	if (part->promised < ahead && !rate->shared && !rate->owes &&
-	    !dirty_pay(part->flow, DIRTY_TRY, false, ahead) &&
-	    /* it pays less than is due if other tasks are about to pay the rest */
-	    dirty_due(part->flow) <= 0)
+	    !dirty_pay(part->flow, part->promised, DIRTY_TRY, false, ahead))
 		return 0;
-	return dirty_pay(part->flow, how, rate->owes, 0);
+	return dirty_pay(part->flow, part->promised, how, rate->owes, 0);
 }
 
 /* Wait until some of @len bytes may be dirtied, and pay for them. */
@@ -184,7 +182,7 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 		return ret;
 	}
 	/* other tasks may have been promised pages while this one waited */
-	if (rate.shared && !(flags & DIRTY_WHOLE) && dirty_is_crowded(flow, &rate, part))
+	if (rate.shared && dirty_is_crowded(flow, &rate, part))
 		dirty_unpromise(part, PAGE_SIZE);
 	return part->promised;
 }
@@ -320,7 +318,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
 		return 0;
-	dirty_pay(flow, DIRTY_OWE, false, 0);
+	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
 	/* not freezable: frozen, the task would keep its locks for as long as that */
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE);
@@ -378,7 +376,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 			return false;
 		atomic_inc(&flow->users);
 	}
-	dirty_pay(flow, DIRTY_OWE, false, 0);
+	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
 	rate = dirty_look(flow, NULL);
 	full = rate.limited && dirty_is_full(flow, NULL, &rate, NULL, &sum);
 	if (fatal_signal_pending(current)) {

@@ -38,7 +38,7 @@
 #define DIRTY_KICK_PART		4
 /* The longest pause between two searches for the inodes of limited groups. */
 #define DIRTY_PAUSE_MS		250
-/* Waits with less than this between them are one. */
+/* Waits with less than this between them follow each other. */
 #define DIRTY_AGAIN_MS		50
 /* A write() is divided into parts of 1/8 of a second's worth. */
 #define DIRTY_CHUNK_PART	8
@@ -144,13 +144,19 @@ static struct dirty_sum dirty_own_sum(struct dirty_flow *flow, const struct dirt
 	};
 }
 
-static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate,
-			  const struct dirty_sum *sum, long window)
+/* @stuck_at: value of written at which the window holds nobody, see dirty_wait_for_window() */
+static bool dirty_is_over(const struct dirty_rate *rate, const struct dirty_sum *sum, long window,
+			  long stuck_at)
 {
 	if (sum->dirty + sum->writing + sum->promised < window)
 		return false;
-	/* stuck: the window does not hold the group, see dirty_wait_for_window() */
-	return rate->measured || READ_ONCE(flow->stuck_at) != sum->written;
+	return rate->measured || stuck_at != sum->written;
+}
+
+/* Is a time, in jiffies, in the future?  A time of long ago would be after jiffies have wrapped. */
+static bool dirty_is_ahead(unsigned long time)
+{
+	return time - jiffies - 1 < msecs_to_jiffies(DIRTY_PAUSE_MS);
 }
 
 /*
@@ -159,45 +165,45 @@ static bool dirty_is_over(struct dirty_flow *flow, const struct dirty_rate *rate
  */
 static bool dirty_is_pause(const struct bdi_writeback *wb)
 {
-	/* a time of long ago would be in the future after jiffies have wrapped */
-	return READ_ONCE(wb->owned_next) - jiffies - 1 < msecs_to_jiffies(DIRTY_PAUSE_MS);
+	return dirty_is_ahead(READ_ONCE(wb->owned_next));
 }
 
-/* Returns false if the flusher has not been asked, since it pauses. */
-static bool dirty_start_writeback(struct bdi_writeback *wb, bool again)
+static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 {
 	/* wb_start_background_writeback() enables irqs when it returns */
 	lockdep_assert_irqs_enabled();
-	if (!wb_has_dirty_io(wb))
-		return true;
-	if (dirty_is_pause(wb))
-		return false;
-	if (!again && test_bit(WB_start_owned, &wb->state))
-		return true;
+	if (!wb_has_dirty_io(wb) || dirty_is_pause(wb) ||
+	    (!again && test_bit(WB_start_owned, &wb->state)))
+		return;
 	set_bit(WB_start_owned, &wb->state);
 	wb_start_background_writeback(wb);
-	return true;
 }
 
 /*
  * Start writeback of a flow's pages: by the flusher of @mapping, or by all flushers of the
- * backing device, since on the default hierarchy a flow may have pages in inodes of several.
- * Returns false if one of them pauses.
+ * backing device, since on the default hierarchy a flow may have pages in inodes of several.  To
+ * ask 64 flushers takes some 10 us, and then @flow does not ask all of them for 1 ms.
  */
-static bool dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
+static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
 	struct bdi_writeback *wb;
-	bool asked = true;
+	unsigned int asked = 0;
 
 	guard(rcu)();
 	/* under the lock that keeps an inode in its wb irqs would be off */
 	if (mapping && !all) {
 		wb = dirty_wb_of(mapping->host);
-		return !wb || dirty_start_writeback(wb, false);
+		if (wb)
+			dirty_start_writeback(wb, false);
+		return;
 	}
-	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
-		asked &= dirty_start_writeback(wb, all);
-	return asked;
+	if (dirty_is_ahead(READ_ONCE(flow->kick_next)))
+		return;
+	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node) {
+		dirty_start_writeback(wb, all);
+		asked++;
+	}
+	WRITE_ONCE(flow->kick_next, jiffies + msecs_to_jiffies(min(asked / 64, DIRTY_PAUSE_MS)));
 }
 
 /*
@@ -250,7 +256,7 @@ static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum 
 static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate *rate,
 				struct dirty_sum *sum)
 {
-	bool full = false, crowded = false, pause = sum->pause, ahead;
+	bool full = false, crowded = false, ahead;
 	long window, promised = sum->promised;
 	struct cgroup_subsys_state *css;
 	unsigned long tick = jiffies;
@@ -262,20 +268,19 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 		bps = dirty_owner_ops->bps(css, flow->bdi, &ahead);
 		if (!bps)
 			continue;
-		pool = ahead ? dirty_flow_find(css, flow->bdi) : NULL;
-		if (pool && !time_after(tick, READ_ONCE(pool->roomy_at)))
+		pool = dirty_flow_find(css, flow->bdi);
+		if (pool && ahead && !time_after(tick, READ_ONCE(pool->roomy_at)))
 			continue;
 		window = dirty_window_of(bps);
 		*sum = dirty_sum_above(flow, css, promised, window);
 		if (pool && dirty_is_roomy(flow, sum, window))
 			WRITE_ONCE(pool->roomy_at, tick);
 		crowded |= sum->crowded;
-		full = dirty_is_over(flow, rate, sum, window);
+		full = dirty_is_over(rate, sum, window, pool ? READ_ONCE(pool->stuck_below) : -1);
 		if (full || sum->dirty >= window / DIRTY_KICK_PART)
-			pause |= !dirty_kick(flow, NULL, full);
+			dirty_kick(pool ?: flow, NULL, full);
 	}
 	sum->crowded = crowded && !full;
-	sum->pause = pause;
 	return full;
 }
 
@@ -324,9 +329,9 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 	*sum = dirty_own_sum(flow, part);
 	promised = sum->promised > 0;
 	WRITE_ONCE(flow->refill, window - window / DIRTY_REFILL_PART);
-	full = dirty_is_over(flow, rate, sum, window);
+	full = dirty_is_over(rate, sum, window, READ_ONCE(flow->stuck_at));
 	if (full || sum->dirty >= window / DIRTY_KICK_PART)
-		sum->pause = !dirty_kick(flow, mapping, full);
+		dirty_kick(flow, mapping, full);
 	if (full || !rate->shared || (part && part->promised && dirty_due(flow) <= 0))
 		return full;
 	/* if crowded, one task of each group goes on page by page, see dirty_find_room() */
@@ -348,34 +353,53 @@ noinline void dirty_flow_wake(struct dirty_flow *flow)
  * @ns:		the longest time to sleep
  *
  * Context: the caller has set the state of the task.
+ * Return: true if the time is over, false if the task was woken before.
  */
-void dirty_sleep(s64 ns)
+bool dirty_sleep(s64 ns)
 {
 	ktime_t expires = ns;
-	int token = io_schedule_prepare();
+	int token = io_schedule_prepare(), ret;
 
-	schedule_hrtimeout_range(&expires, ns >> 10, HRTIMER_MODE_REL);
+	ret = schedule_hrtimeout_range(&expires, ns >> 10, HRTIMER_MODE_REL);
 	io_schedule_finish(token);
+	return !ret;
 }
 
 /*
- * Has the flusher had the time to search for the flow's inodes once, since no page is written?  It
- * pauses for DIRTY_PAUSE_MS at most, and other groups can have it pause again and again.
+ * Have the flushers searched for owned inodes, and begun to write them, since the flow has waited
+ * in vain?  They may be busy with other writes, or pause.
  */
-static bool dirty_has_searched(struct dirty_flow *flow, const struct dirty_sum *before,
-			       unsigned long begin)
+static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned int begin)
 {
-	if (!before->pause)
-		return true;
-	/* a task that waits on and on begins again at once */
-	if (READ_ONCE(flow->paused_written) != before->written ||
-	    time_after(begin, READ_ONCE(flow->paused_at) + msecs_to_jiffies(DIRTY_AGAIN_MS))) {
-		WRITE_ONCE(flow->paused_written, before->written);
-		WRITE_ONCE(flow->paused_since, begin);
+	unsigned long again = READ_ONCE(flow->tried_at) + msecs_to_jiffies(DIRTY_AGAIN_MS);
+	struct bdi_writeback *wb;
+
+	if (READ_ONCE(flow->tried_written) != written ||
+	    time_after(jiffies - nsecs_to_jiffies(DIRTY_WAIT_NS), again)) {
+		WRITE_ONCE(flow->tried_written, written);
+		WRITE_ONCE(flow->tried_since, begin);
 	}
-	WRITE_ONCE(flow->paused_at, jiffies);
-	return time_after(jiffies, READ_ONCE(flow->paused_since) +
-				   msecs_to_jiffies(2 * DIRTY_PAUSE_MS));
+	WRITE_ONCE(flow->tried_at, jiffies);
+	guard(rcu)();
+	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
+		if (wb_has_dirty_io(wb) &&
+		    (int)(READ_ONCE(wb->owned_done) - READ_ONCE(flow->tried_since)) <= 0)
+			return false;
+	return true;
+}
+
+/* Until a page is written, the window holds neither the flow nor the flows that @sum is of. */
+static void dirty_set_stuck(struct dirty_flow *flow, const struct dirty_sum *sum)
+{
+	struct dirty_flow *pool;
+
+	WRITE_ONCE(flow->stuck_at, atomic_long_read(&flow->written));
+	if (sum->css == flow->css)
+		return;
+	guard(rcu)();
+	pool = dirty_flow_find(sum->css, flow->bdi);
+	if (pool)
+		WRITE_ONCE(pool->stuck_below, sum->written);
 }
 
 /**
@@ -386,31 +410,34 @@ static bool dirty_has_searched(struct dirty_flow *flow, const struct dirty_sum *
  * @state:	state in which the task sleeps: TASK_KILLABLE; with TASK_FREEZABLE if it holds no
  *		lock
  *
- * If no page is written in that time, or in twice DIRTY_PAUSE_MS if a flusher pauses, and none is
- * under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with data=journal,
- * for example, has to commit them first.  Until a page is written, the window does not hold the
- * group; its limits still do.
+ * If no page is written in that time though the flushers have searched for pages to write, and
+ * none is under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with
+ * data=journal, for example, has to commit them first.  Until a page is written, the window does
+ * not hold the group; its limits still do.  Where its speed is measured the window holds it.
  *
  * Context: sleeps, killable.
  */
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
 			   const struct dirty_part *part, unsigned int state)
 {
+	unsigned int begin = atomic_read(&flow->bdi->owned_seq);
 	struct dirty_sum before, after;
-	unsigned long begin = jiffies;
+	bool expired = false;
 	DEFINE_WAIT(wait);
 
 	/* pairs with dirty_flow_less() */
 	prepare_to_wait_exclusive(&flow->wait, &wait, state);
 	if (dirty_is_full(flow, NULL, rate, part, &before))
-		dirty_sleep(DIRTY_WAIT_NS);
+		expired = dirty_sleep(DIRTY_WAIT_NS);
 	finish_wait(&flow->wait, &wait);
+	if (!expired || before.crowded)
+		return;
 	if (before.css == flow->css)
 		after = dirty_own_sum(flow, NULL);
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && !before.crowded && !atomic64_read(&flow->promised) &&
-	    after.written == before.written && dirty_has_searched(flow, &before, begin))
-		WRITE_ONCE(flow->stuck_at, after.written);
+	if (!after.writing && !atomic64_read(&flow->promised) && after.written == before.written &&
+	    dirty_has_searched(flow, after.written, begin))
+		dirty_set_stuck(flow, &after);
 }

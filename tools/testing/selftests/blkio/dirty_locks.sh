@@ -90,7 +90,7 @@ children() {
 	wait
 }
 
-plan 4
+plan 5
 null_dev nb0 size=400 mbps=400 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 mount_cgroup v2
@@ -108,4 +108,6 @@ check "4 threads that append 4 MiB each wait for a lock: most beyond the rate, b
 # if the window is promised to others, a task still gets a page
 check "8 threads of each of 8 groups below one limit wait for a lock: most beyond the rate" \
 	in_range "$(crowded children 8 $((128 * KiB)))" 0 $((MOST + 64 * 4 * KiB))
+check "a task of each of 8 groups below one limit appends 1 MiB: most beyond the rate, bytes" \
+	in_range "$(crowded children 1 $MiB append)" 0 $((MOST + 64 * 4 * KiB))
 umount "$MNT"

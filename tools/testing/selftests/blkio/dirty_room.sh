@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Groups below one limit have no more than its window dirty, also in ways by which they could fill it at once: where a
 # disk below has the limit or the limit is in I/Os, which are paid afterwards; as groups that have not used the disk yet;
-# and while the flusher pauses, having looked at many inodes.  A pause does not hold a group whose pages cannot be written.
+# while the flusher pauses, having looked at many inodes, and while it writes others' pages.  The window does not hold a
+# group whose pages cannot be written.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
@@ -87,6 +88,17 @@ paused() {
 	REST=0.01 stores "after the flusher has looked at many inodes, a limit of the disk below" wbps=$MiB $((8 * MiB)) g1
 }
 
+# busy: the flusher writes a large file of root
+busy() {
+	dirty_limit $((600 * MiB))
+	sysctl -qw vm.dirty_background_bytes=$((4 * MiB))
+	(sleep 1; dd if=/dev/zero of="$MNT/big" bs=1M count=100 status=none) &
+	stores "while the flusher writes a large file of root, a limit of the disk below" wbps=$MiB $((16 * MiB)) g1
+	wait $!
+	rm "$MNT/big"
+	sysctl -qw vm.dirty_background_ratio=60 vm.dirty_ratio=80
+}
+
 # overwrite FILE: dirties the same 300 pages again and again, so that the flusher is asked to write them
 overwrite() {
 	exec timeout 14 python3 -c '
@@ -116,10 +128,25 @@ stuck() {
 	echo "# stuck: $(val stuck bytes) of $((12 * 512 * KiB)) bytes"
 	check "pages that cannot be written, and a flusher that another group has pause: the longest wait" \
 		in_range "$(val stuck max_ns)" 100000000 800000000
-	umount "$MNT"
 }
 
-plan 5
+# two_levels: the same for the window of a limit above.  It takes 0.4 s of each 5 s to find out.
+two_levels() {
+	local i bytes=0
+	group p p/a p/b
+	cap p "$DEV" wbps=$((512 * KiB))
+	start_soon
+	for i in a b; do
+		: >"$MNT/$i"
+		load "p/$i" "$i" -f "$MNT/$i" -b -o w -s 64k -t 20 -L 100M
+	done
+	wait_loads
+	for i in a b; do bytes=$((bytes + $(val "$i" bytes))); done
+	check "pages that cannot be written, two groups below one limit: they write at the limit but for the time of two waits" \
+		in_range "$bytes" $((20 * 512 * KiB * 90 / 100)) $((20 * 512 * KiB * 102 / 100))
+}
+
+plan 7
 sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
 mount_cgroup v2
 group p p/a p/b p/c p/d
@@ -131,7 +158,7 @@ umount "$MNT"
 
 slow_disk below
 below=$DEV
-dm_dev room "0 200000 linear $DEV 0"
+dm_dev room "0 400000 linear $DEV 0"
 make_fs ext4 "$DEV" -q -F -N 80000 -E lazy_itable_init=0
 DEV=$below
 stores "four groups, a limit of the disk below" wbps=$MiB $((2 * MiB)) p/a p/b p/c p/d
@@ -141,9 +168,16 @@ umount_cgroup
 # on v2 the inodes of each group are in lists of their own
 mount_cgroup v1
 group g1 other
+busy
 paused
 umount "$MNT"
 
 null_dev stuck size=400 mbps=200 memory_backed=1
 OPTIONS=data=journal make_fs ext4 "$DEV" -q -F -N 80000 -J size=128 -E lazy_itable_init=0
 stuck
+umount "$MNT"
+umount_cgroup
+mount_cgroup v2
+mount -o data=journal "$DEV" "$MNT"
+two_levels
+umount "$MNT"
