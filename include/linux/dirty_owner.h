@@ -114,6 +114,8 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb);
 void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb);
+int dirty_owner_queue(struct bdi_writeback *wb);
+bool dirty_owner_is_next(const struct bdi_writeback *wb);
 void __dirty_owner_cancelled(struct folio *folio);
 void __dirty_owner_cleaned(struct folio *folio);
 void __dirty_owner_writing(struct folio *folio, size_t from, size_t len);
@@ -138,6 +140,8 @@ int __dirty_owner_splice(void);
 static inline void __dirty_owner_write(struct folio *folio, size_t from, size_t len) { }
 static inline void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb) { }
 static inline void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb) { }
+static inline int dirty_owner_queue(struct bdi_writeback *wb) { return 0; }
+static inline bool dirty_owner_is_next(const struct bdi_writeback *wb) { return false; }
 static inline void __dirty_owner_cancelled(struct folio *folio) { }
 static inline void __dirty_owner_cleaned(struct folio *folio) { }
 static inline void __dirty_owner_writing(struct folio *folio, size_t from, size_t len) { }
@@ -176,6 +180,18 @@ static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_it
 #define DIRTY_OWNER_ON	false
 
 #endif
+
+/**
+ * dirty_owner_is_owned - has an inode had dirty pages of a limited group?
+ * @inode:	the inode
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+static inline bool dirty_owner_is_owned(const struct inode *inode)
+{
+	return test_bit(AS_DIRTY_OWNED, &inode->i_mapping->flags);
+}
 
 /**
  * dirty_owner_has_words - may pages of a file have a dirtier recorded for each page?

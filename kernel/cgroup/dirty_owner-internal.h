@@ -108,7 +108,8 @@ struct dirty_flow {
 	long			stuck_below;
 	/* the last waits in a row in which no page was written, see dirty_has_searched() */
 	long			tried_written;	/* value of written */
-	unsigned int		tried_since;	/* value of bdi->owned_seq when they began */
+	unsigned long		tried_since;	/* value of bdi->owned_seq when they began */
+	unsigned long		tried_from;	/* jiffies when they began */
 	unsigned long		tried_at;	/* jiffies when the last of them ended */
 	unsigned long		kick_next;	/* jiffies: do not ask all flushers before */
 	unsigned long		idle_since;	/* jiffies */

@@ -40,6 +40,8 @@
 #define DIRTY_PAUSE_MS		250
 /* Waits with less than this between them follow each other. */
 #define DIRTY_AGAIN_MS		50
+/* After this time of such waits a flow counts as stuck even if the flusher is busy. */
+#define DIRTY_TRY_MS		5000
 /* A write() is divided into parts of 1/8 of a second's worth. */
 #define DIRTY_CHUNK_PART	8
 /* Tasks that wait for the window are woken when 1/16 of it is free. */
@@ -367,9 +369,10 @@ bool dirty_sleep(s64 ns)
 
 /*
  * Have the flushers searched for owned inodes, and begun to write them, since the flow has waited
- * in vain?  They may be busy with other writes, or pause.
+ * in vain?  They may be busy with other writes, or pause.  While somebody syncs for long, no task
+ * waits for them for more than DIRTY_TRY_MS.
  */
-static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned int begin)
+static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned long begin)
 {
 	unsigned long again = READ_ONCE(flow->tried_at) + msecs_to_jiffies(DIRTY_AGAIN_MS);
 	struct bdi_writeback *wb;
@@ -378,12 +381,15 @@ static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned i
 	    time_after(jiffies - nsecs_to_jiffies(DIRTY_WAIT_NS), again)) {
 		WRITE_ONCE(flow->tried_written, written);
 		WRITE_ONCE(flow->tried_since, begin);
+		WRITE_ONCE(flow->tried_from, jiffies);
 	}
 	WRITE_ONCE(flow->tried_at, jiffies);
+	if (time_after(jiffies, READ_ONCE(flow->tried_from) + msecs_to_jiffies(DIRTY_TRY_MS)))
+		return true;
 	guard(rcu)();
 	list_for_each_entry_rcu(wb, &flow->bdi->wb_list, bdi_node)
 		if (wb_has_dirty_io(wb) &&
-		    (int)(READ_ONCE(wb->owned_done) - READ_ONCE(flow->tried_since)) <= 0)
+		    (long)(READ_ONCE(wb->owned_done) - READ_ONCE(flow->tried_since)) <= 0)
 			return false;
 	return true;
 }
@@ -420,7 +426,7 @@ static void dirty_set_stuck(struct dirty_flow *flow, const struct dirty_sum *sum
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
 			   const struct dirty_part *part, unsigned int state)
 {
-	unsigned int begin = atomic_read(&flow->bdi->owned_seq);
+	unsigned long begin = atomic_long_read(&flow->bdi->owned_seq);
 	struct dirty_sum before, after;
 	bool expired = false;
 	DEFINE_WAIT(wait);

@@ -52,7 +52,7 @@ forget() {
 together() {
 	mount_cgroup "$2" blkio,memory
 	group slow free
-	cap slow "$DEV" wbps=$MiB
+	cap slow "$DEV" "wbps=$MiB"
 	limit_memory "$CG/slow"
 	phase "$1, $CGV, together" "$CG/slow"
 	forget
