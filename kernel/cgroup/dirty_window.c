@@ -183,8 +183,8 @@ static void dirty_start_writeback(struct bdi_writeback *wb, bool again)
 
 /*
  * Start writeback of a flow's pages: by the flusher of @mapping, or by all flushers of the
- * backing device, since on the default hierarchy a flow may have pages in inodes of several.  To
- * ask 64 flushers takes some 10 us, and then @flow does not ask all of them for 1 ms.
+ * backing device, since on the default hierarchy a flow may have pages in inodes of several.
+ * After it has asked n flushers, @flow does not ask all of them for n / 64 ms.
  */
 static void dirty_kick(struct dirty_flow *flow, struct address_space *mapping, bool all)
 {
