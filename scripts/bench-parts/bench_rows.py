@@ -121,11 +121,11 @@ def window(run, opt, names):
     """Yields the most that any window has beyond R * t + max(B, its first I/O); at most 0 if the bound is kept."""
     ios = run.log(names, opt.get("dir", "RW"))
     if "bps" in opt:
-        rate, unit, burst = int(opt["bps"]), "bytes", BURST_BYTES
+        rate, unit, least = int(opt["bps"]), "bytes", BURST_BYTES
     else:
-        rate, unit, burst = int(opt["iops"]), "I/Os", BURST_IOS
+        rate, unit, least = int(opt["iops"]), "I/Os", BURST_IOS
         ios = [(t, 1) for t, _ in ios]
-    burst = max(burst, rate * BURST_S)
+    burst = max(least, rate * BURST_S)
     most, best, total = float("-inf"), float("inf"), 0
     for t, n in ios:
         rest = rate * (t - ios[0][0]) / SEC

@@ -54,7 +54,7 @@ def measured(path):
 
     The value is None if the controller cannot act on the disk.
     """
-    cells = {}
+    cells: dict = {}
     for kind, scenario, case, opt, names in spec(path):
         if kind == "cannot":
             cells[scenario, case] = None
@@ -69,8 +69,9 @@ def measured(path):
     return cells
 
 
-def judged(ideal, ios, latency_ms, free):
-    """Returns the entry of one controller; `free`: I/Os per second of all groups under "none", or None."""
+def judged(cell, free):
+    """Returns the entry of one controller; `cell`: as of measured(); `free`: I/Os per second under "none", or None."""
+    ideal, ios, latency_ms = cell
     total = sum(ios)
     rate = {"iops": total, "throughput": 100 * total / free if free else None}
     if latency_ms is not None:
@@ -88,7 +89,7 @@ def rows(part):
         for name, cells in guests.items():
             failed = part / name / "failed"
             if cells.get(key):
-                entries[name] = judged(*cells[key], free)
+                entries[name] = judged(cells[key], free)
             elif key in cells:
                 entries[name] = {"failed": "cannot act"}
             else:

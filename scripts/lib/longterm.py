@@ -63,10 +63,10 @@ class Longterm:
             return diff
         if not list(other.hunks()):
             return None
-        if not diff.is_new:
+        mode = re.search(r'^new file mode (\d+)$', str(diff), re.M)
+        if not mode:
             return other
-        mode = re.search(r'^new file mode (\d+)$', str(diff), re.M).group(1)
-        return patchfile.new_file(diff.path, patchfile.apply(other, patchfile.content_of(diff)), mode)
+        return patchfile.new_file(diff.path, patchfile.apply(other, patchfile.content_of(diff)), mode.group(1))
 
     def patches(self):
         """Returns the series as it is on this base: {file name: text}."""

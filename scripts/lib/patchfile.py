@@ -44,7 +44,7 @@ class FileDiff:
         i = self.head_length()
         while i < len(self.lines):
             size = hunk_length(self.lines, i)
-            yield int(HUNK.match(self.lines[i]).group(1)), self.lines[i + 1:i + size]
+            yield int(hunk_head(self.lines[i]).group(1)), self.lines[i + 1:i + size]
             i += size
 
     def changed(self):
@@ -55,12 +55,17 @@ class FileDiff:
         return ''.join(self.lines)
 
 
+def hunk_head(line):
+    """Returns the match of HUNK with an @@ line."""
+    match = HUNK.match(line)
+    if not match:
+        raise PatchError(f'not a hunk: {line!r}')
+    return match
+
+
 def hunk_length(lines, i):
     """Returns the number of lines of the hunk whose @@ line is lines[i], that line included."""
-    match = HUNK.match(lines[i])
-    if not match:
-        raise PatchError(f'not a hunk: {lines[i]!r}')
-    old, new = (1 if n is None else int(n) for n in match.group(2, 4))
+    old, new = (1 if n is None else int(n) for n in hunk_head(lines[i]).group(2, 4))
     end = i + 1
     while end < len(lines) and (old > 0 or new > 0 or lines[end] == NO_NEWLINE):
         kind = lines[end][0]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of scripts/check (make check): counts, order, and that no failure gets lost."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -12,7 +13,9 @@ import unittest
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 loader = importlib.machinery.SourceFileLoader('check', SCRIPTS + '/check')
-check = importlib.util.module_from_spec(importlib.util.spec_from_loader('check', loader))
+spec = importlib.util.spec_from_loader('check', loader)
+assert spec
+check = importlib.util.module_from_spec(spec)
 loader.exec_module(check)
 
 
@@ -43,7 +46,7 @@ class TestJudge(unittest.TestCase):
         self.assertEqual(check.judge('hm\nerror: no disk\n next: buy one\n', 1).causes, ['error: no disk'])
 
 
-class Fake(check.Stage):
+class Fake(check.Stage):  # type: ignore[name-defined]
     """A stage that notes when it runs instead of running a command."""
 
     running, builds, most, order = 0, 0, [0, 0], []
@@ -74,12 +77,8 @@ class TestRunner(unittest.TestCase):
     def runner(self, *stages):
         """Runs stages without output; returns the total as text."""
         Fake.running, Fake.builds, Fake.most, Fake.order = 0, 0, [0, 0], []
-        stdout, sys.stdout = sys.stdout, tempfile.TemporaryFile('w')
-        try:
+        with tempfile.TemporaryFile('w') as file, contextlib.redirect_stdout(file):
             return str(check.Runner(stages).run())
-        finally:
-            sys.stdout.close()
-            sys.stdout = stdout
 
     def test_two_at_once_one_build(self):
         """Builds never overlap, tests do, and no stage runs before those that it needs."""

@@ -11,7 +11,9 @@ SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 PROGRAM = os.path.join(SCRIPTS, "figures")
 LOADER = importlib.machinery.SourceFileLoader("figures", PROGRAM)
-figures = importlib.util.module_from_spec(importlib.util.spec_from_loader("figures", LOADER))
+SPEC = importlib.util.spec_from_loader("figures", LOADER)
+assert SPEC
+figures = importlib.util.module_from_spec(SPEC)
 LOADER.exec_module(figures)
 
 TABLE = """

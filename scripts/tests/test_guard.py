@@ -42,7 +42,13 @@ class TestGuard(unittest.TestCase):
         os.mkdir(self.out)
         os.mkdir(self.path)
         for command in COMMANDS:
-            os.symlink(shutil.which(command), f'{self.path}/{command}')
+            self.provide(command)
+
+    def provide(self, command):
+        """Makes a command known to the programs."""
+        path = shutil.which(command)
+        assert path, f'{command} is not installed'
+        os.symlink(path, f'{self.path}/{command}')
 
     def refuse(self, command, name, **environment):
         """The command must end with one sentence of the guard's, and write nothing."""
@@ -76,7 +82,7 @@ class TestGuard(unittest.TestCase):
     def test_guest_halves_of_entry_points(self):
         """scripts/shell and scripts/vm go on in the guest when IOBAND_GUEST is set: not on the host."""
         for command in ('mkdir', 'realpath'):   # of lib.sh, for the folders of build products and results
-            os.symlink(shutil.which(command), f'{self.path}/{command}')
+            self.provide(command)
         for name in ('shell', 'vm'):
             with self.subTest(name):
                 self.refuse(['bash', f'{SCRIPTS}/{name}'], name, IOBAND_BUILD=self.path, IOBAND_OUT=self.path)

@@ -27,6 +27,9 @@ def read(path):
 class TestMails(unittest.TestCase):
     """All three series, written once."""
 
+    paths: list
+    texts: dict
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -46,9 +49,10 @@ class TestMails(unittest.TestCase):
 
     def test_subjects_are_numbered(self):
         """Each series counts from 0, its cover letter, to the number of its patches."""
+        subject = r'^Subject: \[PATCH v3 (\d+)/(\d+)\]'
         for folder in sorted({os.path.dirname(path) for path in self.paths}):
             inside = [path for path in self.paths if os.path.dirname(path) == folder]
-            tags = [re.search(r'^Subject: \[PATCH v3 (\d+)/(\d+)\]', self.texts[path], re.M).groups() for path in inside]
+            tags = [tag for path in inside for tag in re.findall(subject, self.texts[path], re.M)]
             self.assertEqual([(int(number), int(count)) for number, count in tags],
                              [(number, len(inside) - 1) for number in range(len(inside))])
 

@@ -16,6 +16,7 @@ Exit status: 0; 1 if --check found something wrong; 2 if there is no such disk, 
 
 import argparse
 import dataclasses
+import io
 import json
 import os
 import sys
@@ -81,7 +82,7 @@ class Look:
             if here:
                 own = rows.get(path, {'rbps': 0, 'wbps': 0})
                 found[device] = own['rbps'] + own['wbps'], any(row['limits'] for row in here)
-        return sorted(found, key=found.get, reverse=True)
+        return sorted(found, key=lambda device: found[device], reverse=True)
 
 
 def about_disk(look, node):
@@ -345,8 +346,10 @@ def report_text(wrong, sections):
 
 
 if __name__ == '__main__':
-    sys.stdout.reconfigure(errors='backslashreplace')
-    sys.stderr.reconfigure(errors='backslashreplace')
+    for stream in sys.stdout, sys.stderr:
+        # None if it is closed
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors='backslashreplace')
     try:
         sys.exit(main())
     except NotFound as trouble:

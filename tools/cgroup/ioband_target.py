@@ -55,7 +55,8 @@ def process(text, where):
     about = word(f'/proc/{pid}/stat')
     if not about or ')' not in about:
         raise NotFound(f'there is no process {text}')
-    name, state, *rest = about[about.index('(') + 1 : about.rindex(')')], *about[about.rindex(')') + 2 :].split()
+    name = about[about.index('(') + 1 : about.rindex(')')]
+    state, *rest = about[about.rindex(')') + 2 :].split()
     found = Target(text, pid, f'process {pid} ({name}), state {state}')
     if state in 'ZX':
         found.notes.append('it has ended, and does no I/O any more')

@@ -197,10 +197,11 @@ def yardsticks(program, pool):
     for who, what, published, texts, say in YARDSTICKS:
         runs = [pool.submit(simulate, program, Scenario("", "", text, []), 1, say is not None or nr == 0)
                 for nr, text in enumerate(texts)]
-        rows.append((who, what, published, say or (lambda got, what=what: beside_none(what, got)), runs))
+        rows.append((who, what, published, say, runs))
     print(f"{'published by':20} {'what':90} {'published':26} here")
     for who, what, published, say, runs in rows:
-        print(f"{who:20} {what:90} {published:26} {say([run.result() for run in runs])}", flush=True)
+        got = [run.result() for run in runs]
+        print(f"{who:20} {what:90} {published:26} {say(got) if say else beside_none(what, got)}", flush=True)
 
 
 def main():

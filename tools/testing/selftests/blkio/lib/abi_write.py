@@ -19,7 +19,8 @@ def write(path, data):
         finally:
             os.close(fd)
     except OSError as error:
-        return errno.errorcode[error.errno]
+        # some numbers of the kernel have no name
+        return errno.errorcode.get(error.errno or 0, str(error))
 
 
 def main():

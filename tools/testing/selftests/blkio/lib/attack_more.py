@@ -7,7 +7,7 @@ import time
 
 from attack_plan import FILE_BYTES, KIB, MIB
 from attack_routes import buffered, in_threads, pair, only_help
-from attack_task import PAGE, call, is_expected, reading
+from attack_task import PAGE, call, is_expected
 
 ADVISE_SIZE = 2 * MIB       # bytes of the file on the other disk
 OTHER = 'other'             # the variable of the environment with the path of that disk
@@ -195,4 +195,3 @@ MORE = {
     'frame': frame,
     'other_disk': pair(other_disk, only_help(lambda _, fd: os.fsync(fd))),
 }
-assert reading

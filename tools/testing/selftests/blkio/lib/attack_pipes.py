@@ -22,7 +22,8 @@ def sources(asker, flags, make):
         got = make(writer, at, size)
         moved = 0
         while moved < got:
-            moved += os.splice(reader, fd, got - moved, offset_dst=asker.base() + at + moved)
+            place = asker.base() + at + moved
+            moved += os.splice(reader, fd, got - moved, offset_dst=place)  # type: ignore[attr-defined]
         asker.wrote(at, moved)
         if not flags:
             os.fdatasync(fd)
@@ -40,7 +41,10 @@ def splice(flags):
     """Returns a route that splices pages of a file through a pipe to another file."""
     def route(asker):
         source = source_file(asker)
-        sources(asker, flags, lambda writer, at, size: os.splice(source, writer, size, offset_src=at % MIB))
+
+        def make(writer, at, size):
+            return os.splice(source, writer, size, offset_src=at % MIB)  # type: ignore[attr-defined]
+        sources(asker, flags, make)
     return route
 
 
@@ -65,7 +69,7 @@ def tee(asker):
     reader, writer = os.pipe()
 
     def make(target, at, size):
-        got = os.splice(source, writer, size, offset_src=at % MIB)
+        got = os.splice(source, writer, size, offset_src=at % MIB)  # type: ignore[attr-defined]
         copied = call('tee', reader, target, got, 0)
         os.read(reader, got)
         return copied
@@ -87,10 +91,10 @@ def splice_awaited(asker):
     reader, writer = os.pipe()
     while asker.more():
         at = asker.asked % (2 * MIB)
-        got = os.splice(own, writer, PAGE, offset_src=at)
+        got = os.splice(own, writer, PAGE, offset_src=at)  # type: ignore[attr-defined]
         moved = 0
         while moved < got:
-            moved += os.splice(reader, target, got - moved, offset_dst=at + moved)
+            moved += os.splice(reader, target, got - moved, offset_dst=at + moved)  # type: ignore[attr-defined]
         asker.wrote(at, got)
 
 

@@ -31,7 +31,7 @@ class Route:
 FILES = FILE_SYSTEMS[1:]
 # file systems whose inodes have no group on v2, as in mainline: buffered writes there are the root group's
 UNOWNED_ON_V2 = ('vfat',)
-ROUTES = tuple(Route(*row[:1], **row[1]) for row in (
+TABLE: tuple[tuple[str, dict], ...] = (     # (name, other fields of Route)
     ('sync', {}), ('sync_rounds', {'fs': ('ext4', 'xfs', 'f2fs')}), ('syncfs', {}), ('fsync', {}), ('fdatasync', {}), ('sync_file_range', {}), ('msync', {}),
     ('osync', {}), ('rwf_dsync', {}), ('mmap', {}), ('nowait_write', {}),
     ('fsync_by_sibling', {'pair': 'sibling'}), ('fsync_by_outsider', {'pair': 'outsider'}),
@@ -49,7 +49,8 @@ ROUTES = tuple(Route(*row[:1], **row[1]) for row in (
     ('read_advise', {'ops': 'r', 'buffered': False}), ('read_nowait', {'ops': 'r', 'buffered': False}),
     ('flip_buffered', {}), ('flip_direct', {'buffered': False}), ('removal', {}), ('nested', {'versions': ('v2',)}),
     ('frame', {'pair': 'victim'}), ('other_disk', {'pair': 'outsider'}),
-))
+)
+ROUTES = tuple(Route(name, **fields) for name, fields in TABLE)
 # routes that have exceeded limits before come more often
 AGAIN = ('sync_rounds', 'fsync_by_sibling', 'splice_awaited', 'other_disk', 'sync_rounds', 'frame', 'nested', 'fsync_by_outsider')
 TURNS = [route.name for route in ROUTES] + list(AGAIN)

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 
-from attack_plan import FILE_BYTES, KIB, MIB
+from attack_plan import FILE_BYTES, MIB
 
 PAGE = 4096
 NOBODY = 65534
@@ -43,7 +43,7 @@ class Asker:
         self.end = time.monotonic() + seconds
         self.rng = random.Random(f'{seed} {task.route} {task.role} {task.file}')
         self.asked = self.rounds = 0
-        self.pages = set()      # None after the route has overwritten its pages with other data
+        self.pages: set | None = set()      # None after the route has overwritten its pages with other data
         self.groups, self.alone_ns, self.during_ns = [], [], []
         self.memory = mmap.mmap(-1, BUFFER)
         for at in range(0, BUFFER, len(PATTERN)):
@@ -199,4 +199,4 @@ def is_expected(problem):
     return problem.errno in (errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EOPNOTSUPP, errno.EINVAL)
 
 
-assert BUFFER % len(PATTERN) == 0 and len(PATTERN) == 256 * PAGE and KIB
+assert BUFFER % len(PATTERN) == 0 and len(PATTERN) == 256 * PAGE

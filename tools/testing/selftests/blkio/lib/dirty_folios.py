@@ -12,6 +12,7 @@ import mmap
 import os
 import struct
 import sys
+from collections.abc import Callable
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
 # see Documentation/admin-guide/mm/pagemap.rst
@@ -88,7 +89,8 @@ def resize(fd):
 
 def main():
     fd = os.open(sys.argv[2], os.O_RDWR)
-    actions = {'large': large, 'parts': parts, 'stores': stores, 'synced': synced, 'resize': resize}
+    actions: dict[str, Callable] = {
+        'large': large, 'parts': parts, 'stores': stores, 'synced': synced, 'resize': resize}
     actions[sys.argv[1]](fd, *(int(word) if word.isdigit() else word for word in sys.argv[3:]))
 
 

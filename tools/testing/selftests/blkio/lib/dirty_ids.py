@@ -13,6 +13,7 @@ import sys
 import time
 
 PAGE = 4096
+CPUS = os.cpu_count() or 1
 OWNERS = '/sys/kernel/debug/dirty_owner'
 faults = []
 
@@ -100,7 +101,7 @@ def dirty(groups, disks):
 def expect_owners(nr, want):
     """In real time some pages may have been written already, and who has none may be gone."""
     seen = owners()
-    if os.cpu_count() > 1:
+    if CPUS > 1:
         want = {owner: min(pages, want.get(owner, -1)) for owner, pages in seen.items()}
     expect(f'round {nr}: owners of pages', seen, want)
 
@@ -131,7 +132,7 @@ def one_round(top, nr, groups, disks):
         for disk in disks:
             got = now.get(disk.name, 0) - inherited.get(disk.name, 0)
             # in real time some groups may have been on their way out still
-            if os.cpu_count() == 1 or got > each:
+            if CPUS == 1 or got > each:
                 expect(f'round {nr}: bytes left to the parent on {disk.name}', got, each)
     else:
         for n, group in enumerate(groups):

@@ -38,7 +38,7 @@ class Injector:
         except MemoryError:
             code = errno.ENOMEM
         except OSError as error:
-            code = error.errno
+            code = error.errno or errno.EIO
         left = int(os.pread(self.file, 20, 0).strip(b'\0\n'))
         os.pwrite(self.file, b'0', 0)
         return code, left == 0

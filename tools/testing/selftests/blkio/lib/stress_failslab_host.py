@@ -20,7 +20,7 @@ class Host:
         self.group = f'{self.root}/slab'
         self.disk = None
         self.buffer = mmap.mmap(-1, 4096)
-        self.node = None
+        self.node = -1      # no descriptor
 
     def make_disk(self):
         """Makes a null_blk disk that never had a limit or a weight."""

@@ -86,7 +86,7 @@ class Fuzz:
             path = f'{group}/{lines.V1_LIMITS[key]}'
             body, want, value = lines.v1_body(rng)
             # in the order of the files: rbps riops wbps wiops
-            values = None if want else {['rbps', 'riops', 'wbps', 'wiops'][key]: value or None}
+            values = {} if want else {['rbps', 'riops', 'wbps', 'wiops'][key]: value or None}
         else:
             path = f'{group}/io.max'
             body, want, values = lines.v2_body(rng)

@@ -17,7 +17,7 @@ class Rng(random.Random):
         """Returns one of seq."""
         return seq[int(self.random() * len(seq))]
 
-    def randrange(self, start, stop=None):
+    def randrange(self, start, stop=None):  # type: ignore[override]
         """Returns an integer from [start, stop), or [0, start)."""
         if stop is None:
             start, stop = 0, start

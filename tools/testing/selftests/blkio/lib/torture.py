@@ -92,7 +92,7 @@ def one(seed, args):
         begin, failure, world, lingers = time.monotonic(), '', None, False
         world = World.__new__(World)
         try:
-            world.__init__(seed, args.virtual, args.folder, log)
+            World.__init__(world, seed, args.virtual, args.folder, log)
             Round(world, Changes(world, args.without)).run()
             world.dog.phase('the end of the hierarchy')
             world.undo.close()

@@ -44,7 +44,7 @@ class Changes(Faults):
         try:
             text = getattr(self, name)(now)
         except OSError as error:
-            text = f'{os.strerror(error.errno)} {error.filename or ""}'
+            text = f'{error.strerror} {error.filename or ""}'
             if error.errno not in ALLOWED.get(name, ()) and not (error.errno == errno.ENOMEM and self.failslab):
                 self.world.problem(f'{name}: {text}')
         if text:

@@ -45,7 +45,8 @@ class Disk:
         self.number, self.rng, self.virtual, self.folder = Disk.made, rng, world.virtual, world.folder
         self.undo, self.note = contextlib.ExitStack(), world.note
         self.nodes, self.nulls = [], []
-        self.mnt = self.table = self.dm_name = self.scsi = self.fs = None
+        self.mnt = self.dm_name = self.scsi = self.fs = None
+        self.table = ''         # of the dm device
         self.gone = self.broken = self.faulty = self.zoned = self.cached = False
         self.zone_bytes = 4 * MIB
         self.block = 512        # the largest block size of the disks below, bytes

@@ -31,6 +31,10 @@ class Faults:
         """Returns a context in which allocations may fail, if failslab is on."""
         return Failing() if self.failslab and self.rng.random() < 0.5 else contextlib.nullcontext()
 
+    def lift_all(self, disks):
+        """Removes all limits for some disks; Changes does."""
+        raise NotImplementedError
+
     def suspend(self, _):
         """Suspends a dm device for a while."""
         disk = self.pick_disk()

@@ -7,6 +7,7 @@ cache and compared. Prints a line of key=value; exits with 1 if data was wrong, 
 call, which it names.
 """
 import argparse
+import errno
 import mmap
 import os
 import random
@@ -55,7 +56,7 @@ class Files:
         fd = os.open(self.names[number], os.O_RDWR | flags)
         try:
             if os.pwrite(fd, memoryview(self.buffer)[:count * BLOCK], first * BLOCK) != count * BLOCK:
-                raise OSError(0, 'short write')
+                raise OSError(errno.EIO, 'short write', self.names[number])
         finally:
             os.close(fd)
         known = self.known[number]
@@ -159,7 +160,7 @@ def main():
         os.open(args.folder, os.O_RDONLY)
         files.work(lambda: not stop)
     except OSError as caught:
-        error = caught.errno
+        error = caught.errno or errno.EIO
         print(f'{caught.filename}: {caught.strerror}')
     print(f'submitted={files.ops} completed={files.ops} bytes={files.bytes} bad={files.bad} errno={error}')
     return 3 if error else files.bad > 0

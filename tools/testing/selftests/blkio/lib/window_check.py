@@ -97,6 +97,7 @@ def upper(limit, events, as_traced=False):
         over = done - limit.rate * ns - floor
         if worst is None or over > worst[0]:
             worst = over, floor_at, ns
+    assert worst, "the limit saw no I/O"
     return worst[0] / NSEC, worst[1], worst[2]
 
 
@@ -120,8 +121,8 @@ def lower(limit, events):
         held -= 1
         if held == 0:
             best = None
-        else:
-            best = lag if best is None else min(best, lag)
+        elif best is None or lag < best:
+            best = lag
     return releases, worst / NSEC
 
 
@@ -139,7 +140,7 @@ def main():
     failed = False
     for limit in args.limit:
         seen = [ns for ns, kind, *_ in limit.select(events) if kind != "hold"]
-        if len(seen) < args.least:
+        if len(seen) < max(args.least, 1):
             print(f"{limit.text}: only {len(seen)} I/Os in the trace")
             failed = True
             continue
