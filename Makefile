@@ -9,7 +9,7 @@ endif
 help:
 	@echo 'make demo            limits and weights on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (the first time it builds a kernel)'
-	@echo 'make check           all tests; ends with "N passed, N failed" (about an hour)'
+	@echo 'make check           the tests that need nothing but this machine; ends with "N passed, N failed" (about an hour)'
 	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
@@ -26,11 +26,11 @@ help:
 	@echo 'make check-longterm  the tests in virtual time on each of the other kernels $(LONGTERM), which BASE=6.12 chooses'
 	@echo '                     for demo, selftest, shell and tree as well (an hour)'
 	@echo 'make patches         writes the new files in patches/ anew from the sources'
-	@echo 'make lab-long        the same with 20 seeds each, and its tables (an hour and a half)'
+	@echo 'make lab-long        make lab with 20 seeds each, and its tables (an hour and a half)'
 	@echo 'make selftest        the tests of one kernel: CONFIG=$(CONFIG) (uml-vt uml-debug qemu), one test: T=name'
 	@echo 'make torture         2,000 seeds of attacks on limits, others: FIRST=1 LAST=2000 (half an hour); then random worlds'
 	@echo '                     for HOURS=24 of virtual time (half an hour); PARTS="debug kcsan": for MINUTES=60 and 10'
-	@echo 'make mutants         do the tests notice faults? 296 of them, one at a time (an hour)'
+	@echo 'make mutants         do the tests notice the faults of scripts/faults, one at a time? (an hour)'
 	@echo 'make clean           removes build/ (except downloads) and out/; make distclean: the downloads too'
 	@echo
 	@echo 'What is missing on the machine is fetched and installed, as root or with sudo. A kernel source of your'

@@ -24,7 +24,7 @@
 /*
  * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
  * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
- * lane.c on zoned disks) until dispatch.c and submit.c release it.  The files of shares/
+ * lane.c on zoned disks) until dispatch.c dispatches and submit.c submits it.  The files of shares/
  * share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
  * default.c and rule.c.  Buffered writes: writeback.c, pace.c, ticket.c and
  * saved.c.  policy.c describes the model.
@@ -40,9 +40,9 @@
  * Invariants:
  *
  *  I1	A bio is in exactly one place: with its submitter, in a lane, in one group's
- *	fifo, in one list of released bios, or in a layer below ioband.  It moves between
- *	places of ioband under dev->lock.
- *  I2	A bio in a fifo or a list of released bios keeps its reference on its blkg, and
+ *	fifo, in one list of dispatched bios that a worker submits, or in a layer below
+ *	ioband.  It moves between places of ioband under dev->lock.
+ *  I2	A bio in a fifo or a list of dispatched bios keeps its reference on its blkg, and
  *	the blkg keeps references on its parents: every group that a waiting bio can meet
  *	exists.
  *  I3	No limit and no weight holds a bio on a device after dev->dead is set.  A disk that
@@ -63,7 +63,7 @@
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
  *	next bio is admitted or dispatched.
  *  I11	On a zoned disk, at most one of the writes in a lane is in a fifo or a list of
- *	released bios.  The others wait in the lane in the order in which they were
+ *	dispatched bios.  The others wait in the lane in the order in which they were
  *	submitted.  The rest of a split is not held: it follows its first part, which is
  *	being submitted, and is charged as a debt.  This holds for a dead device, too.
  *  I12	Units in reserve have been charged to the TAT, and are no more than
@@ -154,11 +154,11 @@ struct ioband_grp {
 	struct ioband_share	share;
 } __aligned(IOBAND_CARRY_MASK + 1);
 
-/* per device, direction and several CPUs: released bios, which a worker submits */
+/* per device, direction and several CPUs: dispatched bios, which a worker submits */
 struct ioband_out {
 	struct ioband_dev	*dev;
 	struct bio_list		bios;	/* dev->lock */
-	unsigned int		carried;	/* how many the share gate released */
+	unsigned int		carried;	/* how many the share gate dispatched */
 	struct work_struct	work;
 };
 

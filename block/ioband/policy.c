@@ -7,7 +7,7 @@
  * size of the I/O; and no other group may be slowed down by it.
  *
  * The model.  A limit is a virtual clock, see rate.h.  The limits of a group on a
- * device and direction are a gate.  On the default hierarchy a bio passes the
+ * device and direction are a limit gate.  On the default hierarchy a bio passes the
  * gates of its group and of all groups above; on v1 only that of its group.  The
  * bio pays at all its gates or at none.
  *
@@ -18,8 +18,9 @@
  *	    |
  *	admit.c		passes if each gate has room and no bio waits there
  *	    |		else
- *	decide.c	passes as a debt (debt.c) if the gate does not apply to the
- *	    |		task that asks for the bio, or locks or memory wait for it
+ *	decide.c	passes as a debt (debt.c) if the limits do not apply to the
+ *	    |		task that asks for the bio, or if tasks that hold locks, or
+ *	    |		memory reclaim, wait for the bio
  *	    |		else
  *	queue.c		is held in the group's fifo; at each gate the groups below
  *	    |		take turns
@@ -27,10 +28,12 @@
  *	    |		submits it near the CPU that it came from
  *	gate.c		with weights: waits while the device has enough to do; the
  *	    |		group that is furthest behind its share is first
- *	complete.c, observe.c
+ *	complete.c, observe.c	the bio has completed: a tracepoint, and what
+ *			weights learn from it
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
- * and no lock, so nothing but its group waits for it.  Metadata, swap and
+ * and no lock, so only its group waits for it, and on a zoned disk later writes
+ * to its zone.  Metadata, swap and
  * writeback are not held, since other groups wait for them: what has not been
  * paid in advance passes as a debt.
  *

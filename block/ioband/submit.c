@@ -36,7 +36,7 @@ static unsigned int ioband_nr_outs(void)
  */
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
 {
-	/* bios that the share gate held are submitted in the order in which it released them */
+	/* bios that the share gate held are submitted in the order in which it dispatched them */
 	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
 	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
 

@@ -20,7 +20,7 @@
  * Example: a group may write 1 MiB per second.  Its task calls write() with 1 MiB, which is
  * divided into 8 parts of 128 KiB.  Before each part the task waits until the group's limit
  * has room for 128 KiB, and the flow has paid 128 KiB.  The flusher writes the pages in bios;
- * each bio uses up some of what was paid, and none is throttled.  Then a store through a
+ * each bio uses up some of what was paid, and none is held.  Then a store through a
  * mapping dirties a page: paid is 4 KiB behind dirtied, and the task pays on its way to user
  * space.
  */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flows: the groups that have dirtied pages, by backing device.
- *
- * A flow is created with its first page, under the locks under which that page is dirtied,
+ * Flows.  A flow is the pages that one group has dirty or being written on one backing device.
+ * It is created with its first page, under the locks under which that page is dirtied,
  * and is freed when it has had no pages for DIRTY_FLOW_IDLE.
  */
 #include <linux/blk-cgroup.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that need no words, and writes that need not ask dirty_admit(): those of the root
- * group, and those of groups that nothing limits in files whose writeback is their own, O7.
- * And which inodes the flusher writes for limited groups.
+ * What the accounts of dirty pages may leave out: this file decides which pages need no words,
+ * and which writes need not ask dirty_admit().  These are the writes of the root group, and of
+ * groups without limits to files whose writeback belongs to them, O7.  This file also tells the
+ * flusher which inodes to write for limited groups.
  */
 #include <linux/backing-dev.h>
 

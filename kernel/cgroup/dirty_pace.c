@@ -4,7 +4,7 @@
  *
  * A task can wait in dirty_admit() without making other tasks wait, because it holds no lock
  * there; a long write() is divided into parts, each of which calls dirty_admit().  The group's
- * limits do not throttle the writes themselves: these were paid, or are charged as a debt if
+ * limits do not hold the writes themselves: these were paid, or are charged as a debt if
  * tasks dirtied the pages in another way, such as through a mapping.  dirty_account.c
  * describes the account of a group.
  *

@@ -15,11 +15,11 @@
  * threads run only after a burst.
  *
  * Overdue I/Os, on disks that choose the next I/O among those that they have: when an I/O of a
- * group that is behind has taken a part of what an I/O takes on an idle disk, the disk gets no more
- * I/Os that it could do before this one.  Then the worst latency depends on the I/Os that the disk
- * had before, not on those that come later.
+ * group that is behind has taken a part of what an I/O takes on an idle disk, no further I/O is
+ * dispatched, because the disk could do that one first.  Then the worst latency depends on the I/Os
+ * that the disk had before, not on those that come later.
  *
- * In addition, such a group may claim what it has fallen behind, see ioband_catch_up().
+ * In addition, the start tag of such a group may lie in the past, see ioband_catch_up() in tree.c.
  *
  * All functions of this file are called with dev->lock held.
  */

@@ -5,10 +5,10 @@
  * The gate is of no use for a device that is not saturated, and for a group that is alone on a
  * device.  Bios that pass then are only counted, per CPU:
  *
- *  solo	All I/O for a while was of one group.  It passes until a bio of another group comes;
- *		the more often that happens, the longer is the while.  The writeback of the group
- *		passes only as long as nothing is known of the device: later the gate keeps it from
- *		delaying I/O that tasks of the group wait for.
+ *  solo	All I/O was of one group for a time: 20 ms at first, and up to 10 s if other groups
+ *		come often.  Its I/O passes until a bio of another group comes.  The writeback of
+ *		the group passes only as long as nothing is known of the device: later the gate
+ *		keeps it from delaying I/O that tasks of the group wait for.
  *  open	No bio had to wait for a while, and I/Os take hardly longer than on an idle device:
  *		all bios pass.  On each CPU a bio looks now and then whether there is still room,
  *		and also when the CPU has used up its part of the room.  The gate closes when there

@@ -7,7 +7,7 @@
  * more of the device, for its weight, than the sibling, which does not want more.  As many I/Os may
  * be in flight as the device does at once; beyond that a group dispatches only while neither it nor
  * a group above it leads.  A group that lags behind is slowed down by the I/Os of groups that lead,
- * so only these have to wait.
+ * so only groups that lead have to wait.
  *
  * Example: A has weight 300 and B 100, and each has 64 I/Os outstanding, on a device that does 64
  * at once.  A has all of its I/Os in flight, so B waits as soon as it has had more than a third of
