@@ -11,7 +11,7 @@ help:
 	@echo '                     (the first time it builds a kernel)'
 	@echo 'make check           the tests that need nothing but this machine; ends with "N passed, N failed" (about an hour)'
 	@echo 'make quick           the tests that fail most often (five minutes)'
-	@echo 'make check-tools     the tests with systemd, crun, runc, podman and LXC in roots of Debian 12 and 13 (ten minutes)'
+	@echo 'make check-tools     the tests with systemd, crun, runc, podman, docker, libvirt and LXC in Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
 	@echo 'make lab             the share engine against model devices at their real speed, in user space (five minutes)'
 	@echo 'make shell           an interactive shell in the patched kernel'
@@ -67,6 +67,7 @@ check-tools:
 	@scripts/debian-root
 	@scripts/debian-root trixie
 	@scripts/selftest uml-tools-long
+	@scripts/selftest uml-tools-real
 
 bench:
 	@scripts/deps build test qemu plot

@@ -37,7 +37,8 @@ config_missing() {
 
 config_arch()   { case $1 in uml-*) echo um ;; *) echo x86_64 ;; esac }
 config_target() { case $1 in uml-*) echo linux ;; *) echo bzImage ;; esac }
-# uml-tools and uml-tools-long are the kernel of uml-vt with a Debian root, see scripts/debian-root.
+# uml-tools and uml-tools-long are the kernel of uml-vt with a Debian root, see scripts/debian-root; uml-tools-real is the
+# same in real time.
 config_obj()    { echo "$BUILD/obj-${1/#uml-tools*/uml-vt}"; }
 # qemu-deb is the kernel that scripts/check-deb installed.
 config_image() {
@@ -55,6 +56,7 @@ config_memory() { case $1 in uml-debug) echo 2048 ;; *) echo 1024 ;; esac }
 
 config_bootargs() {
 	case $1 in
+	uml-tools-real) echo "seccomp=on" ;;
 	uml-vt|uml-demo|uml-tools*) echo "seccomp=on time-travel=inf-cpu scsi_debug.add_host=0 scsi_debug.host_max_queue=64 scsi_debug.fake_rw=1" ;;
 	uml-base|uml-debug) echo "seccomp=on ncpus=2" ;;
 	qemu*)              echo "" ;;

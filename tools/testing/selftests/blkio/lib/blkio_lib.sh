@@ -46,7 +46,7 @@ skip() { tap ok "$1 # SKIP $2"; }
 # exact_times: a test that is for no other kernel than user-mode Linux in virtual time measures what real time would
 # blur. With blkio_selftests=real-time on its command line, the kernel counts as one in real time.
 exact_times() {
-	case " $(sed -n 's/^# configs: //p' "$0") " in *" uml-debug "*|*" qemu "*|*" uml-base "*|"  ") return ;; esac
+	case " $(sed -n 's/^# configs: //p' "$0") " in *" uml-debug "*|*" qemu "*|*" uml-base "*|*" uml-tools-real "*|"  ") return ;; esac
 	if ! grep -q 'time-travel' /proc/cmdline || grep -q 'blkio_selftests=real-time' /proc/cmdline; then
 		skip_all "measures exact times: for user-mode Linux in virtual time"
 	fi
