@@ -313,8 +313,8 @@ int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool ow
 #define DIRTY_WHOLE	2U
 /* A write() that appends is not divided up to this length. */
 #define DIRTY_WHOLE_BYTES	((size_t)SZ_1M)
-ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
-		    unsigned int flags);
+ssize_t dirty_admit(struct dirty_part *part, struct file *file, const struct iov_iter *from,
+		    size_t len, unsigned int flags);
 void dirty_admitted(struct dirty_part *part);
 
 /* dirty_window.c */

@@ -18,6 +18,7 @@
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
+#include <linux/uio.h>
 #include <linux/writeback.h>
 
 #include "dirty_leave.h"
@@ -233,15 +234,21 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
  * @part:	the promise to the task: in it ->flow and ->promised are zero at first.  The
  *		caller has to call dirty_admitted() after the write.
  * @file:	the file
- * @len:	bytes that the task wants to write
+ * @from:	what the task wants to write
+ * @len:	its length in bytes
  * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
+ *
+ * While other tasks have promises, a task first has its data read into memory.  So the group does
+ * not wait for tasks that have promises and whose data does not come, such as that of a mapping of
+ * a file on a server that does not answer; one of them can have a promise, of an eighth of the
+ * window.
  *
  * Context: sleeps for as long as the limits of the task's group demand; no locks held.
  * Return: bytes that the task may write now, at most @len; -EAGAIN if it would have to sleep
  *	   and must not, -EINTR if it is killed.
  */
-ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
-		    unsigned int flags)
+ssize_t dirty_admit(struct dirty_part *part, struct file *file, const struct iov_iter *from,
+		    size_t len, unsigned int flags)
 {
 	struct inode *inode;
 	ssize_t ret = len;
@@ -255,6 +262,8 @@ ssize_t dirty_admit(struct dirty_part *part, struct file *file, size_t len,
 		return len;
 	if (file->f_flags & O_APPEND)
 		flags |= DIRTY_WHOLE;
+	if (atomic64_read(&part->flow->promised) > 0)
+		fault_in_iov_iter_readable(from, dirty_part_of(part->flow, len, flags));
 	if (!dirty_is_free(part, len))
 		ret = dirty_admit_limited(part, inode->i_mapping, len, flags);
 	if (part->promised)

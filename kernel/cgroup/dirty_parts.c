@@ -16,9 +16,11 @@ static noinline ssize_t dirty_vfs_write(struct file *file, const char __user *bu
 {
 	struct dirty_part part = { };
 	ssize_t len, ret, done = 0;
+	struct iov_iter from;
 
 	do {
-		len = dirty_admit(&part, file, count - done, 0);
+		iov_iter_ubuf(&from, ITER_SOURCE, (void __user *)buf + done, count - done);
+		len = dirty_admit(&part, file, &from, count - done, 0);
 		ret = len < 0 ? len : vfs_write(file, buf + done, len, pos);
 		dirty_admitted(&part);
 		done += max(ret, 0);
@@ -56,7 +58,7 @@ static ssize_t dirty_part_begin(struct dirty_part *part, struct file *file,
 	ssize_t len;
 
 	part->rest = iov_iter_count(iter);
-	len = dirty_admit(part, file, part->rest, flags);
+	len = dirty_admit(part, file, iter, part->rest, flags);
 	if (len < 0)
 		return len;
 	iov_iter_truncate(iter, len);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # Tasks that may dirty pages and then wait for a lock of the file: all that they have been promised is dirtied at once
-# when the lock is free.
+# when the lock is free.  Tasks that wait for their own data instead do not hold up other tasks of their group.
 . "$(dirname "$0")/lib/blkio_lib.sh"
 . "$HERE/lib/blkio_writeback.sh"
 
@@ -90,7 +90,37 @@ children() {
 	wait
 }
 
-plan 5
+# mapped FILE NR: write()s a MiB of a mapping of $HANG
+mapped() {
+	in_group P/0 python3 -c '
+import mmap, os, sys
+data = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 1 << 20, prot=mmap.PROT_READ, offset=int(sys.argv[3]) << 20)
+os.write(os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT), memoryview(data))
+' "$HANG" "$1" "$2"
+}
+
+# hanging: 16 tasks write() data of a mapping of a disk that does not answer
+hanging() {
+	local i file=$DEV tasks=()
+	null_dev source size=64 memory_backed=1
+	dm_dev hang "0 $(sectors "$DEV") linear $DEV 0"
+	HANG=$DEV DEV=$file
+	dmsetup --noudevsync suspend --noflush --nolockfs hang
+	for ((i = 0; i < 16; i++)); do
+		mapped "$MNT/m$i" "$i" &
+		tasks+=($!)
+	done
+	sleep 1
+	: >"$MNT/goes"
+	load P/0 goes -f "$MNT/goes" -b -o w -s 64k -t 10 -L 100M
+	wait_loads
+	dmsetup --noudevsync resume hang
+	check "16 tasks write data that does not come: another task of their group writes at the limit" \
+		in_range "$(val goes bytes)" $((10 * RATE - 256 * KiB)) $((10 * RATE + 256 * KiB))
+	check "16 tasks write data that comes in the end: all of it is written" wait "${tasks[@]}"
+}
+
+plan 7
 null_dev nb0 size=400 mbps=400 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 mount_cgroup v2
@@ -110,4 +140,5 @@ check "8 threads of each of 8 groups below one limit wait for a lock: most beyon
 	in_range "$(crowded children 8 $((128 * KiB)))" 0 $((MOST + 64 * 4 * KiB))
 check "a task of each of 8 groups below one limit appends 1 MiB: most beyond the rate, bytes" \
 	in_range "$(crowded children 1 $MiB append)" 0 $((MOST + 64 * 4 * KiB))
+hanging
 umount "$MNT"
