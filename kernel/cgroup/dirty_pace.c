@@ -120,23 +120,45 @@ static size_t dirty_part_of(struct dirty_flow *flow, size_t len, unsigned int fl
 	return min(len, flags & DIRTY_WHOLE ? max(most, DIRTY_WHOLE_BYTES) : most);
 }
 
+/*
+ * Does a task have to read its data into memory before it keeps its promise?  If the data did not
+ * come, such as that of a mapping of a file on a server that does not answer, the promises of such
+ * tasks would fill the window, and the group would wait for that server.  One task need not, if it
+ * is promised no more than an eighth of the window: promises are added up before they are looked
+ * at, so of two tasks at least one sees the other.
+ */
+static bool dirty_needs_data(const struct dirty_part *part)
+{
+	return atomic64_read(&part->flow->promised) > part->promised ||
+	       part->promised > READ_ONCE(part->flow->chunk);
+}
+
 /* Wait until the window has room, and promise the next part of @len bytes to the task. */
-static int dirty_find_room(struct dirty_part *part, struct address_space *mapping, size_t len,
-			   unsigned int flags, struct dirty_rate *rate)
+static int dirty_find_room(struct dirty_part *part, struct address_space *mapping,
+			   const struct iov_iter *from, size_t len, unsigned int flags,
+			   struct dirty_rate *rate)
 {
 	struct dirty_flow *flow = part->flow;
 	struct dirty_sum sum;
-	int ret;
+	bool read = false;
+	int ret = 0;
 
 	for (;;) {
 		*rate = dirty_look(flow, mapping);
 		if (!rate->limited)
 			return 0;
 		dirty_promise(part, dirty_part_of(flow, len, flags));
-		if (!dirty_is_full(flow, mapping, rate, part, &sum) && !rate->owed_ns)
+		if (dirty_is_full(flow, mapping, rate, part, &sum) || rate->owed_ns) {
+			dirty_unpromise(part, 0);
+			ret = dirty_wait(part, rate, flags);
+			read = false;
+		} else if (!read && dirty_needs_data(part)) {
+			dirty_unpromise(part, 0);
+			fault_in_iov_iter_readable(from, dirty_part_of(flow, len, flags));
+			read = true;
+		} else {
 			break;
-		dirty_unpromise(part, 0);
-		ret = dirty_wait(part, rate, flags);
+		}
 		if (ret)
 			return ret;
 	}
@@ -164,14 +186,14 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 
 /* Wait until some of @len bytes may be dirtied, and pay for them. */
 static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space *mapping,
-				   size_t len, unsigned int flags)
+				   const struct iov_iter *from, size_t len, unsigned int flags)
 {
 	const enum dirty_how how = flags & DIRTY_NOWAIT ? DIRTY_TRY : DIRTY_WAIT;
 	struct dirty_flow *flow = part->flow;
 	struct dirty_rate rate;
 	int ret;
 
-	ret = dirty_find_room(part, mapping, len, flags, &rate);
+	ret = dirty_find_room(part, mapping, from, len, flags, &rate);
 	if (ret || !rate.limited)
 		return ret ?: len;
 	if (rate.probe && !(flags & DIRTY_NOWAIT))
@@ -198,13 +220,21 @@ static bool dirty_is_well(struct dirty_flow *flow)
 }
 
 /* Promise @len bytes to a task if they are paid already and the window has room for them. */
-static bool dirty_is_free(struct dirty_part *part, size_t len)
+static bool dirty_is_free(struct dirty_part *part, const struct iov_iter *from, size_t len)
 {
+	bool read;
+
 	if (!dirty_is_fresh(part->flow) || len > READ_ONCE(part->flow->chunk))
 		return false;
-	dirty_promise(part, len);
-	if (dirty_is_well(part->flow))
-		return true;
+	for (read = false;; read = true) {
+		dirty_promise(part, len);
+		if (!dirty_is_well(part->flow))
+			break;
+		if (read || !dirty_needs_data(part))
+			return true;
+		dirty_unpromise(part, 0);
+		fault_in_iov_iter_readable(from, min(len, SZ_1M));
+	}
 	dirty_unpromise(part, 0);
 	return false;
 }
@@ -238,11 +268,6 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
  * @len:	its length in bytes
  * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
  *
- * While other tasks have promises, a task first has its data read into memory.  So the group does
- * not wait for tasks that have promises and whose data does not come, such as that of a mapping of
- * a file on a server that does not answer; one of them can have a promise, of an eighth of the
- * window.
- *
  * Context: sleeps for as long as the limits of the task's group demand; no locks held.
  * Return: bytes that the task may write now, at most @len; -EAGAIN if it would have to sleep
  *	   and must not, -EINTR if it is killed.
@@ -262,10 +287,8 @@ ssize_t dirty_admit(struct dirty_part *part, struct file *file, const struct iov
 		return len;
 	if (file->f_flags & O_APPEND)
 		flags |= DIRTY_WHOLE;
-	if (atomic64_read(&part->flow->promised) > 0)
-		fault_in_iov_iter_readable(from, dirty_part_of(part->flow, len, flags));
-	if (!dirty_is_free(part, len))
-		ret = dirty_admit_limited(part, inode->i_mapping, len, flags);
+	if (!dirty_is_free(part, from, len))
+		ret = dirty_admit_limited(part, inode->i_mapping, from, len, flags);
 	if (part->promised)
 		current->dirty_part = part;
 	else

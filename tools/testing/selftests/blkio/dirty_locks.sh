@@ -90,37 +90,52 @@ children() {
 	wait
 }
 
-# mapped FILE NR: write()s a MiB of a mapping of $HANG
+# mapped FILE NR [append]: write()s a MiB of a mapping of $HANG
 mapped() {
 	in_group P/0 python3 -c '
 import mmap, os, sys
 data = mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 1 << 20, prot=mmap.PROT_READ, offset=int(sys.argv[3]) << 20)
-os.write(os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT), memoryview(data))
-' "$HANG" "$1" "$2"
+flags = os.O_APPEND if "append" in sys.argv else 0
+sys.exit(os.write(os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | flags), memoryview(data)) != 1 << 20)
+' "$HANG" "$@"
 }
 
-# hanging: 16 tasks write() data of a mapping of a disk that does not answer
+# all_end PID...: all these tasks end with 0
+all_end() {
+	local pid
+	for pid; do wait "$pid" || return; done
+}
+
+# goes: the other task; with FIRST it has filled the window when the tasks come
+goes() {
+	load P/0 goes -f "$MNT/goes" -b -o w -s 64k -t 12 -L 100M
+	sleep "${FIRST:-0}"
+}
+
+# hanging TEXT TASKS LEAST MOST [append]: so many tasks write() data of a mapping of a disk that does not answer; another
+# task of their group writes between LEAST and MOST bytes in 12 s
 hanging() {
-	local i file=$DEV tasks=()
-	null_dev source size=64 memory_backed=1
-	dm_dev hang "0 $(sectors "$DEV") linear $DEV 0"
-	HANG=$DEV DEV=$file
+	local i tasks=()
+	echo 3 >/proc/sys/vm/drop_caches
 	dmsetup --noudevsync suspend --noflush --nolockfs hang
-	for ((i = 0; i < 16; i++)); do
-		mapped "$MNT/m$i" "$i" &
+	undo+=("dmsetup --noudevsync resume hang")
+	rm -f "$MNT"/m*
+	: >"$MNT/goes"
+	[ -z "${FIRST:-}" ] || goes
+	for ((i = 0; i < $2; i++)); do
+		mapped "$MNT/m$i" "$i" "${@:5}" &
 		tasks+=($!)
 	done
 	sleep 1
-	: >"$MNT/goes"
-	load P/0 goes -f "$MNT/goes" -b -o w -s 64k -t 10 -L 100M
+	[ -n "${FIRST:-}" ] || goes
 	wait_loads
 	dmsetup --noudevsync resume hang
-	check "16 tasks write data that does not come: another task of their group writes at the limit" \
-		in_range "$(val goes bytes)" $((10 * RATE - 256 * KiB)) $((10 * RATE + 256 * KiB))
-	check "16 tasks write data that comes in the end: all of it is written" wait "${tasks[@]}"
+	check "$1 data that does not come: another task of the group goes on" in_range "$(val goes bytes)" "$3" "$4"
+	check "$1 data that comes in the end: all of it is written" all_end "${tasks[@]}"
+	sync
 }
 
-plan 7
+plan 11
 null_dev nb0 size=400 mbps=400 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 mount_cgroup v2
@@ -140,5 +155,16 @@ check "8 threads of each of 8 groups below one limit wait for a lock: most beyon
 	in_range "$(crowded children 8 $((128 * KiB)))" 0 $((MOST + 64 * 4 * KiB))
 check "a task of each of 8 groups below one limit appends 1 MiB: most beyond the rate, bytes" \
 	in_range "$(crowded children 1 $MiB append)" 0 $((MOST + 64 * 4 * KiB))
-hanging
+file=$DEV
+null_dev source size=64 memory_backed=1
+dm_dev hang "0 $(sectors "$DEV") linear $DEV 0"
+HANG=$DEV DEV=$file
+hanging "16 tasks below a limit write" 16 $((12 * RATE * 95 / 100)) $((12 * RATE + 256 * KiB))
+hanging "a task below a limit appends" 1 $((12 * RATE * 95 / 100)) $((12 * RATE + 256 * KiB)) append
+umount "$MNT"
+# the disk is slower than the limit, so tasks wait for the window and not for the limit
+null_dev slow size=400 mbps=4 max_sectors=128 memory_backed=1
+make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+cap P "$DEV" wbps=$((20 * MiB))
+FIRST=3 hanging "32 tasks on a disk slower than their limit write" 32 $((20 * MiB)) $((90 * MiB))
 umount "$MNT"

@@ -85,17 +85,17 @@ limits() {
 
 weights() {
 	local runs
-	docker_run light 100 -f "$DEV" -s 4k -p rand -d 16 -t 60 &
+	docker_run light 50 -f "$DEV" -s 4k -p rand -d 16 -t 60 &
 	runs=$!
 	docker_run heavy 300 -f "$DEV" -s 4k -p rand -d 16 -t 60 -S 2 &
-	check "--blkio-weight 100: io.weight has it" has light io.weight "default 100"
+	check "--blkio-weight 50: io.weight has it" has light io.weight "default 50"
 	check "--blkio-weight 300: io.weight has it" has heavy io.weight "default 300"
 	sleep 2
-	check "--blkio-weight 100 and 300: the second container does more" more_than light heavy
-	docker update --blkio-weight 800 light >/dev/null
-	check "docker update --blkio-weight 800: io.weight has it" has light io.weight "default 800"
+	check "--blkio-weight 50 and 300: the second container does more" more_than light heavy
+	docker update --blkio-weight 1000 light >/dev/null
+	check "docker update --blkio-weight 1000: io.weight has it" has light io.weight "default 1000"
 	sleep 2
-	check "docker update --blkio-weight 800: the first container does more" more_than heavy light
+	check "docker update --blkio-weight 1000: the first container does more" more_than heavy light
 	docker kill light heavy >/dev/null
 	wait $runs $!
 	docker_limited disk "$(limit BlkioWeightDevice 300)" -f "$DEV" -s 4k -t 60 &

@@ -87,7 +87,8 @@ live() {
 	virsh blkiotune live --device-read-bytes-sec "$DEV,5000000"
 	bps_is "virsh blkiotune sets another limit: rate" 5000000
 	virsh blkiotune live --device-write-iops-sec "$DEV,70" --weight 300
-	check "virsh blkiotune sets a limit beside it: it shows both" tuned device_read_bytes_sec "$DEV,5000000"
+	check "virsh blkiotune sets a limit beside it: io.max has both" asked "$CG/machine.slice/$(scope live)/io.max" \
+		"$DISK rbps=5000000 wbps=max riops=max wiops=70"
 	check "virsh blkiotune sets a limit beside it: it shows the new one" tuned device_write_iops_sec "$DEV,70"
 	check "virsh blkiotune sets a weight: it shows it" tuned weight 300
 	virsh blkiotune live --device-read-bytes-sec "$DEV,0"
@@ -134,5 +135,5 @@ rates
 live
 null_dev slow completion_nsec=4000000 hw_queue_depth=8
 DISK=$(devno "$DEV")
-shares "<weight> 100 and 300: shares" "<weight>100</weight>" "<weight>300</weight>"
-shares "IODeviceWeight= of the scopes, 100 and 300: shares" "" "" 100 300
+shares "<weight> 200 and 600: shares" "<weight>200</weight>" "<weight>600</weight>"
+shares "IODeviceWeight= of the scopes, 200 and 600: shares" "" "" 200 600
