@@ -87,7 +87,7 @@ live() {
 	virsh blkiotune live --device-read-bytes-sec "$DEV,5000000"
 	bps_is "virsh blkiotune sets another limit: rate" 5000000
 	virsh blkiotune live --device-write-iops-sec "$DEV,70" --weight 300
-	check "virsh blkiotune sets a limit beside it: io.max has both" asked "$CG/machine.slice/$(scope live)/io.max" \
+	check "virsh blkiotune sets a limit beside it: io.max has both" asked "$CG/machine.slice/$(scope live)/libvirt/io.max" \
 		"$DISK rbps=5000000 wbps=max riops=max wiops=70"
 	check "virsh blkiotune sets a limit beside it: it shows the new one" tuned device_write_iops_sec "$DEV,70"
 	check "virsh blkiotune sets a weight: it shows it" tuned weight 300
