@@ -24,8 +24,8 @@
 /*
  * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
  * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
- * lane.c on zoned disks) until dispatch.c dispatches and submit.c submits it.  The files of shares/
- * share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
+ * lane.c on zoned disks) until dispatch.c dispatches and submit.c submits it.  The files of
+ * shares/ share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
  * default.c and rule.c.  Buffered writes: writeback.c, pace.c, ticket.c and
  * saved.c.  policy.c describes the model.
  *

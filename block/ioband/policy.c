@@ -33,9 +33,8 @@
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
  * and no lock, so only its group waits for it, and on a zoned disk later writes
- * to its zone.  Metadata, swap and
- * writeback are not held, since other groups wait for them: what has not been
- * paid in advance passes as a debt.
+ * to its zone.  Metadata, swap and writeback are not held, since other groups
+ * wait for them: what has not been paid in advance passes as a debt.
  *
  * Example, default hierarchy: A has wbps=2097152, its children B and C write as
  * much as they can, and C has wbps=1572864.  The gates are A and C.  B's bios wait
