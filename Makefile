@@ -9,7 +9,7 @@ endif
 help:
 	@echo 'make demo            limits and weights on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (the first time it builds a kernel)'
-	@echo 'make check           the tests that need nothing but this machine; ends with "N passed, N failed" (about an hour)'
+	@echo 'make check           tests of the sources, and of kernels in guests; ends with "N passed, N failed" (about an hour)'
 	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman, docker, libvirt and LXC in Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'

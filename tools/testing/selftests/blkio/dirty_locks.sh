@@ -162,9 +162,9 @@ HANG=$DEV DEV=$file
 hanging "16 tasks below a limit write" 16 $((12 * RATE * 95 / 100)) $((12 * RATE + 256 * KiB))
 hanging "a task below a limit appends" 1 $((12 * RATE * 95 / 100)) $((12 * RATE + 256 * KiB)) append
 umount "$MNT"
-# the disk is slower than the limit, so tasks wait for the window and not for the limit
+# The disk does 4 MiB/s, and the limit allows 20, so tasks wait for the window and not for the limit.
 null_dev slow size=400 mbps=4 max_sectors=128 memory_backed=1
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 cap P "$DEV" wbps=$((20 * MiB))
-FIRST=3 hanging "32 tasks on a disk slower than their limit write" 32 $((20 * MiB)) $((90 * MiB))
+FIRST=3 hanging "32 tasks on a disk slower than their limit write" 32 $((11 * 4 * MiB)) $(((12 * 4 + 20) * MiB))
 umount "$MNT"

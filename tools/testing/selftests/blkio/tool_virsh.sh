@@ -46,8 +46,15 @@ domain() {
 	virsh create "$TMP/$name.xml" >"$TMP/$name.err" 2>&1 || cat "$TMP/$name.err" "/var/log/libvirt/lxc/$name.log"
 }
 
-# ended NAME: waits until the container has ended
-ended() { while virsh domid "$1" >/dev/null 2>&1; do sleep 0.1; done; }
+# ended NAME: waits for a minute at most until the container has ended
+ended() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		virsh domid "$1" >/dev/null 2>&1 || return 0
+		sleep 0.1
+	done
+	bail "the domain $1 does not end"
+}
 
 # device KEY VALUE: a <device> of <blkiotune>
 device() { echo "<device><path>$DEV</path><$1>$2</$1></device>"; }
