@@ -49,6 +49,16 @@ released() {
 	return 1
 }
 
+no_tasks() { grep -qx "populated 0" "$CG/p/cgroup.events"; }
+
+# all_killed PID...: those children that moved into groups, and all that they forked: nobody forks once they have ended
+all_killed() {
+	kill -KILL "$@"
+	wait "$@" 2>/dev/null
+	echo 1 >"$CG/p/cgroup.kill"
+	wait_for "end of the killed tasks" no_tasks
+}
+
 # Groups below a limit lose the controller while a task of one of them owes and the other has bios that wait.
 lose() {
 	local i storing writing
@@ -61,12 +71,7 @@ lose() {
 		sleep "0.$((i % 5 + 3))"
 		echo -io >"$CG/p/cgroup.subtree_control"
 		sleep "0.$((i % 4 + 1))"
-		pkill -KILL -P "$storing"
-		kill -KILL "$storing"
-		wait "$storing" 2>/dev/null
-		pkill -KILL -P "$writing"
-		kill -KILL "$writing"
-		wait "$writing" 2>/dev/null
+		all_killed "$storing" "$writing" || return 1
 		[ $((i % 4)) = 3 ] || continue
 		released || return 1
 		cap p "$DEV" wbps=$((128 * KiB))
