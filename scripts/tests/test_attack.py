@@ -22,9 +22,9 @@ def stream(count, size, gap_ns, group=7, op='W', begin=BEGIN, admitted=False):
     return [Event(begin + i * gap_ns, group, op, size, admitted) for i in range(count)]
 
 
-def limit(key='wbps', rate=MIB, window_s=0, groups=(7,), history=None, data_only=False):
+def limit(key='wbps', rate=MIB, window_s=0, groups=(7,), history=None, data_only=False, buffered=False):
     """Returns a limit (rate per second) that holds from the beginning on, unless there is a history."""
-    return Limit('g', key, set(groups), history or [(FOREVER, rate)], window_s, data_only)
+    return Limit('g', key, set(groups), history or [(FOREVER, rate)], window_s, data_only, buffered=buffered)
 
 
 class TestWindow(unittest.TestCase):
@@ -123,6 +123,14 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(first, limit(window_s=1)), 0)
         self.assertEqual(self.judged(first + second, limit(window_s=1)), 1)
 
+    def test_call_beside_pages(self):
+        """Where pages may be dirty, those of W and the metadata of one call, but no more, may be written at once."""
+        for pages, faults in ((272, 0), (273, 1)):
+            written = stream(pages, 4096, 0) + stream(10, 4096, 0, admitted=True)
+            for event in written[pages:]:
+                event.meta = True
+            self.assertEqual(self.judged(written, limit(window_s=1, buffered=True)), faults)
+
 
 class TestFlips(unittest.TestCase):
     """Limits that change: in a window the largest rate in force counts."""
@@ -175,6 +183,14 @@ class TestTrace(unittest.TestCase):
         self.assertEqual([(e.due_ns, e.admitted, e.debt, e.meta) for e in events],
                          [(5000001000, True, False, True), (5999999700, False, False, False), (6100000000, True, True, False)])
         self.assertEqual([(bio.op, bio.size) for bio in queued], [('W', 4096), ('W', 4096), ('W', 8192), ('R', 8192)])
+
+    def test_parse_loop(self):
+        """A loop device drops REQ_META: its own last bio of a sector says whether a charge of the disk is metadata."""
+        bio = '  dd-9 [000] ..... 5.000000: block_bio_queue: 7,1 {} 8 + 8 [dd]'
+        charge = '  dd-9 [000] ..... 5.000001: ioband_admit: dev=250,0 cg=7 op=W sector=8 bytes=4096 ns=5000001000 piece=0 debt=0'
+        lines = [bio.format('WSM'), charge, bio.format('WS'), charge]
+        self.assertEqual([event.meta for event in attack_judge.parse(lines, '250:0', '7:1')[0]], [True, False])
+        self.assertEqual([event.meta for event in attack_judge.parse(lines, '250:0')[0]], [False, False])
 
     def test_strays(self):
         """8192 bytes of 250,0 were charged to no group; 512 bytes that were charged and not traced do not hide them."""

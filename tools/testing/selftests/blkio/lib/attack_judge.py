@@ -10,8 +10,10 @@ For each limit and each window [i, j] of the events that it binds, t seconds lon
     units(i..j)  <=  R*t + max(B, first) + W
 
 where R is the largest rate in force in the window, B = max(5 ms of R, 64 KiB or one I/O), first the size of the
-window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. window_check.py has
-the same bound without W, and the reasons for the allowances of how exactly a trace tells the time.
+window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. Where pages may be
+dirty the metadata of one system call comes on top: pages that were paid for before the window may be written at its
+begin, and the debt of that call be made at its end. window_check.py has the same bound without W, and the reasons for
+the allowances of how exactly a trace tells the time.
 """
 import collections
 import dataclasses
@@ -53,6 +55,7 @@ class Limit:
     window_s: float     # W in seconds of R
     data_only: bool = False     # metadata is not held and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
+    buffered: bool = False      # pages may be dirty
     mixed: bool = False         # some I/O is direct, some is writeback
     dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
@@ -77,27 +80,34 @@ class Queued:
     task: str
 
 
-def parse(lines, dev):
-    """Returns ([Event], [Queued]) of the disk dev, 'M:m', each in order of time."""
-    events, queued, meta = [], [], collections.defaultdict(collections.deque)
+def parse(lines, dev, loop=None):
+    """Returns ([Event], [Queued]) of the disk dev, 'M:m', each in order of time.
+
+    loop: the device 'M:m' of a loop device on that disk, from sector 0 on: it drops REQ_META, which its own bios have.
+    """
+    events, queued, meta, above = [], [], collections.defaultdict(collections.deque), {}
     for line in lines:
         m = IOBAND.search(line)
         if m and f'{m[2]}:{m[3]}' == dev:
             late, debt = LATE.search(m[9]), DEBT.search(m[9])
             due = int(m[8]) - (min(int(late[1]), LATE_NS) if late else 0)
-            events.append((Event(due, int(m[4]), m[5], int(m[7]), m[1] == 'admit', bool(debt), at_ns=int(m[8])), int(m[6])))
+            events.append((Event(due, int(m[4]), m[5], int(m[7]), m[1] == 'admit', bool(debt), at_ns=int(m[8]),
+                                 meta=above.get((m[5], int(m[6])), False)), int(m[6])))
             continue
         m = QUEUE.search(line)
-        if m and f'{m[3]}:{m[4]}' == dev and m[5][0] in 'RWDF':
+        if m and f'{m[3]}:{m[4]}' in (dev, loop) and m[5][0] in 'RWDF':
             rwbs = m[5]
             op = rwbs[1] if rwbs[0] == 'F' and len(rwbs) > 1 else rwbs[0]
             if op not in 'RWD':
+                continue
+            if f'{m[3]}:{m[4]}' == loop:
+                above[op, int(m[6])] = 'M' in rwbs
                 continue
             queued.append(Queued(int(m[1]) * NSEC + int(m[2].ljust(9, '0')), op, int(m[7]) * SECTOR, rwbs, m[8]))
             meta[op, int(m[6])].append('M' in rwbs)
     for event, sector in events:
         if meta[event.op, sector]:
-            event.meta = meta[event.op, sector].popleft()
+            event.meta |= meta[event.op, sector].popleft()
     return sorted((event for event, _ in events), key=lambda event: event.due_ns), queued
 
 
@@ -145,7 +155,8 @@ def worst_window(limit, rate, events, before=0):
     burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
     window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
     if limit.window_s:
-        window = max(window, largest_call(limit, events) * NSEC) + before * NSEC
+        call = largest_call(limit, events) * NSEC
+        window = (window + call if limit.buffered else max(window, call)) + before * NSEC
     done = floor_at = 0
     worst = floor = None
     firsts = first_units(limit, events)

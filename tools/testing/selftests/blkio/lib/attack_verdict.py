@@ -11,7 +11,8 @@ KIB, MIB = 1 << 10, 1 << 20
 
 def judge(attack):
     """Adds the faults and notes of a whole run."""
-    events, queued = attack_judge.parse(attack.lines, attack.disk.dev)
+    loop = attack.disk.top_dev if attack.plan.stack == 'loop' else None
+    events, queued = attack_judge.parse(attack.lines, attack.disk.dev, loop)
     attack.faults += attack_judge.judge(limits_of(attack), events)
     traced = sum(bio.size for bio in queued if bio.op == 'W')
     if attack.written > traced:
@@ -53,7 +54,7 @@ def limits_of(attack):
         if key[0] == 'r' or not dirty:
             found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
         left = [(ns, sum(pages[number] for number in ids)) for ns, pages in attack.dirty]
-        found.append(Limit(group, key, ids, history, 1, dirty=left, mixed=mixed,
+        found.append(Limit(group, key, ids, history, 1, dirty=left, buffered=dirty, mixed=mixed,
                            least_window=least_window(plan, key, history) if dirty else 0))
     return found
 
