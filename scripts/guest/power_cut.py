@@ -148,6 +148,7 @@ class Writer:
             self.sync(step)
             if synced(step):
                 os.write(1, f'ack {self.name} {step.seq}\n'.encode())
+                os.close(os.open(f'/run/synced.{self.name}', os.O_CREAT))
 
 
 def synced(step):

@@ -109,4 +109,7 @@ everywhere() {
 }
 
 plan 63
+# pages stay dirty until the test has them written, however long that takes
+undo+=("sysctl -qw vm.dirty_writeback_centisecs=$(sysctl -n vm.dirty_writeback_centisecs)")
+sysctl -qw vm.dirty_writeback_centisecs=0
 on_each everywhere v1 v2 memcg

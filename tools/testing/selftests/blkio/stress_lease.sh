@@ -11,15 +11,17 @@ DISK_LIKE="hw_queue_depth=16 completion_nsec=8000000"
 # shellcheck source=lib/stress_changes.sh
 . "$HERE/lib/stress_changes.sh"
 
-# Makes this disk count as such a disk, and gives how often groups began to buy device time.
+# Makes this disk count as such a disk, and gives how often groups began to buy device time; succeeds once they did.
 lease() {
 	local dir=/sys/kernel/debug/block/$DISK/ioband
-	[ -d "$dir" ] || return 0
+	[ -d "$dir" ] || return 1
 	echo 1000000000 >"$dir/lease_gap_ns"
 	sed -n 's/.* leases=\([0-9]*\).*/\1/p' "$dir/share" >"$TMP/leases"
+	[ "$(cat "$TMP/leases")" -gt 0 ]
 }
 
 leased() {
+	rm -f "$TMP/leases"
 	scenario "$@"
 	echo "# leases began $(cat "$TMP/leases") times"
 	check "$1: groups bought device time in advance" test "$(cat "$TMP/leases")" -gt 0

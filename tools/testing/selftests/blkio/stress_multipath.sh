@@ -33,7 +33,7 @@ target() {
 }
 # connect PORT: connects to the subsystem by this port
 connect() {
-	echo "transport=loop,nqn=$NQN,traddr=$1,hostnqn=$NQN,hostid=11111111-1111-1111-1111-111111111111" \
+	echo "transport=loop,keep_alive_tmo=600,nqn=$NQN,traddr=$1,hostnqn=$NQN,hostid=11111111-1111-1111-1111-111111111111" \
 		>/dev/nvme-fabrics
 }
 disconnect() { echo 1 >"/sys/class/nvme/$1/delete_controller"; }

@@ -80,8 +80,9 @@ stacked() {
 
 # Half of a disk hangs from time to time, for longer than the gate waits for it, and then fails its I/Os for a while.
 # The group on the other half goes on meanwhile, and all data is right afterwards.
+went_on() { [ "$(completions below2)" -gt "$1" ]; }
 partly_hung() {
-	local half i leg before after
+	local half i leg before rc=0
 	smp_null below1 hw_queue_depth=8
 	smp_null below2 hw_queue_depth=8
 	half=$(($(sectors /dev/below1) / 2))
@@ -98,10 +99,9 @@ $half $half linear /dev/below2 0"
 		dmsetup --noudevsync suspend --noflush --nolockfs leg
 		sleep 0.3
 		before=$(completions below2)
-		sleep 0.3
-		after=$(completions below2)
+		HANG_S=60 wait_for "I/O on below2 after $before" went_on "$before" || rc=1
 		dmsetup --noudevsync resume leg
-		[ "$after" -gt "$before" ] || { echo "below2 stands still at $before"; return 1; }
+		[ $rc = 0 ] || return 1
 	done
 	stop load0 load1
 	conserved load0 && intact load1 || return 1

@@ -108,16 +108,15 @@ change_weight() {
 	echo "$REPLY$value" >"$CG/$name/$file"
 }
 
-# churn FUNCTION ARGUMENT...: makes changes until the file $TMP/stop exists; a change may fail because the device is
-# busy. The nap lets the clock go on where work takes no time.
+# churn FUNCTION ARGUMENT...: makes changes until the file $TMP/stop exists, one at least; a change may fail because
+# the device is busy. The nap lets the clock go on where work takes no time.
 churn() {
 	local nr=0
-	until [ -e "$TMP/stop" ]; do
+	until [ -e "$TMP/stop" ] && [ "$nr" -gt 0 ]; do
 		"$@" >/dev/null 2>>"$TMP/churn.err" && nr=$((nr + 1))
 		sleep 0.002
 	done
 	echo "$1: $nr changes"
-	[ "$nr" -gt 0 ]
 }
 
 # start_loads GROUP...: runs a load in each group, on a part of the disk of its own, with LOAD_DEPTH (16): the first

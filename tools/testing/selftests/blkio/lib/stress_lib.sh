@@ -84,7 +84,7 @@ exec_in() {
 	exec "$@"
 }
 
-# verify GROUP NAME OPTION...: stress_verify in GROUP; $TMP/NAME.pid has its pid
+# verify GROUP NAME OPTION...: stress_verify in GROUP, which has opened the disk; $TMP/NAME.pid has its pid
 verify() {
 	local group=$1 name=$2
 	shift 2
@@ -92,7 +92,7 @@ verify() {
 	background "$name" verify_fn "$group" "$name" "$@"
 	wait_for "$name" test -s "$TMP/$name.pid"
 }
-verify_fn() { (exec_in "$1" "$2" stress_verify "${@:3}"); }
+verify_fn() { (exec_in "$1" "$2.sh" stress_verify -p "$TMP/$2.pid" "${@:3}"); }
 
 # stop NAME...: ends the loads; what is in flight completes first
 stop() {

@@ -52,7 +52,7 @@ struct known {
 };
 
 static struct {
-	const char *path, *state;
+	const char *path, *state, *pid;
 	uint64_t offset, size, count;
 	uint32_t bs, depth, readpct, seconds, seed, rate;
 	uint32_t drain;		/* seconds after which it counts as a hang; 0: never */
@@ -259,7 +259,8 @@ static void run(void)
 	uint64_t errors = 0;
 	bool more = true;
 
-	while (more && !stop && (opt.go_on || !sum.errors) &&
+	/* a signal that comes before the first request ends the program after it */
+	while (more && !(stop && (sum.submitted || sum.errors)) && (opt.go_on || !sum.errors) &&
 	       (!opt.count || sum.submitted < opt.count) &&
 	       (!opt.seconds || now_s() < end)) {
 		for (uint32_t i = 0; more && i < opt.depth; i++) {
@@ -303,6 +304,15 @@ static void state_io(bool save)
 		err(2, "%s", opt.state);
 }
 
+/* From now on a signal stops the program in good order. */
+static void write_pid(void)
+{
+	FILE *f = fopen(opt.pid, "w");
+
+	if (!f || fprintf(f, "%d\n", getpid()) < 0 || fclose(f))
+		err(2, "%s", opt.pid);
+}
+
 static void help(int status)
 {
 	fputs("usage: stress_verify [options] FILE\n"
@@ -320,6 +330,7 @@ static void help(int status)
 	      "  -S N        seed (1)\n"
 	      "  -w FILE     keep what was written in FILE\n"
 	      "  -c FILE     only read back what FILE says and compare\n"
+	      "  -p FILE     write the pid to FILE before the first request\n"
 	      "SIGTERM stops the program, which waits for requests in flight.\n",
 	      status ? stderr : stdout);
 	exit(status);
@@ -329,7 +340,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qR:el:S:w:c:h")) != -1) {
+	while ((c = getopt(argc, argv, "b:d:o:s:t:n:r:qR:el:S:w:c:p:h")) != -1) {
 		switch (c) {
 		case 'b':
 			opt.bs = strtoul(optarg, NULL, 0);
@@ -373,6 +384,9 @@ static void parse(int argc, char **argv)
 		case 'c':
 			opt.state = optarg; opt.check = true;
 			break;
+		case 'p':
+			opt.pid = optarg;
+			break;
 		case 'h':
 			help(0);
 			break;
@@ -410,6 +424,8 @@ int main(int argc, char **argv)
 		err(2, "io_setup");
 	if (opt.check)
 		state_io(false);
+	if (opt.pid)
+		write_pid();
 	run();
 	if (opt.state && !opt.check)
 		state_io(true);
