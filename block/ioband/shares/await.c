@@ -17,7 +17,8 @@
  * Overdue I/Os, on disks that choose the next I/O among those that they have: when an I/O of a
  * group that is behind has taken a part of what an I/O takes on an idle disk, no further I/O is
  * dispatched, because the disk could do that one first.  Then the worst latency depends on the I/Os
- * that the disk had before, not on those that come later.
+ * that the disk had before, not on those that come later.  Where I/Os take no longer without that,
+ * nobody waits, see overdue.h.
  *
  * In addition, the start tag of such a group may lie in the past, see ioband_catch_up() in tree.c.
  *
@@ -129,13 +130,16 @@ static bool ioband_is_awaited(struct ioband_sharer *sh, struct ioband_grp *grp, 
  * Would a disk do other I/Os before one of a group that it has had for long?  Then the timer is set
  * as well: a broken disk may complete nothing at all.
  */
-static bool ioband_is_overdue(struct ioband_dev *dev, const struct ioband_grp *grp, s64 now)
+static bool ioband_is_overdue(struct ioband_dev *dev, struct ioband_grp *grp, s64 now)
 {
 	s64 since_ns = grp->share.progress_ns, idle_ns = dev->share.depth.idle_ns;
 	s64 until_ns = since_ns + IOBAND_OVERDUE_TIMES * idle_ns;
 
-	if (dev->share.depth.chooses <= 1 || !grp->share.infl || now >= until_ns ||
+	if (dev->share.depth.chooses <= 1 || !grp->share.infl ||
 	    IOBAND_OVERDUE_PART * (now - since_ns) <= idle_ns)
+		return false;
+	if (!ioband_overdue_waits(&dev->share.overdue, &grp->share.overdue, now - since_ns, now) ||
+	    now >= until_ns)
 		return false;
 	ioband_time(dev, &dev->share.timer, until_ns);
 	return true;

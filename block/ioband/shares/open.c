@@ -213,4 +213,5 @@ void ioband_open_init(struct ioband_sharer *sh, s64 now)
 	sh->calm_ns = IOBAND_CALM_NS;
 	sh->last_wait_ns = now;
 	ioband_worth_init(&sh->worth);
+	ioband_overdue_init(&sh->overdue);
 }

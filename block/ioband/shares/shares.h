@@ -47,6 +47,7 @@
 #include "../../blk-cgroup.h"
 #include "../math/depth.h"
 #include "../ent.h"
+#include "../math/overdue.h"
 #include "../math/share.h"
 #include "../math/worth.h"
 
@@ -113,6 +114,7 @@ struct ioband_share {
 	s64			grace;		/* other groups wait until then, ns */
 	bool			sync;		/* think is short, see ioband_is_sync() */
 	struct list_head	awaited;	/* in ->awaited of the sharer */
+	struct ioband_overdue_io	overdue;	/* its I/O, if that is overdue */
 	struct list_head	leased;		/* in ->leased of the sharer */
 	s64			leased_ns;	/* when it last bought device time */
 
@@ -178,6 +180,7 @@ struct ioband_sharer {
 	struct elevator_queue	*elevator;	/* the scheduler with which the depth was found */
 	struct ioband_depth	depth;
 	struct ioband_worth	worth;		/* what the gate costs */
+	struct ioband_overdue	overdue;	/* what waiting for overdue I/Os does */
 	struct ioband_ent	timer;		/* in dev->timed */
 };
 
