@@ -134,6 +134,7 @@ void ioband_hang_dispatched(struct ioband_grp *grp, s64 now)
 		list_move_tail(&g->busy, &sh->hung);
 	} else if (g->infl == 1) {
 		g->progress_ns = now;
+		ioband_overdue_begin(&sh->overdue, &g->overdue);
 		list_add_tail(&g->busy, &sh->busy);
 	}
 }

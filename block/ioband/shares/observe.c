@@ -223,6 +223,7 @@ static void ioband_progress(struct ioband_grp *grp, s64 now)
 
 	sh->progress_ns = now;
 	ioband_overdue_done(&sh->overdue, &grp->share.overdue, now - grp->share.progress_ns, now);
+	ioband_overdue_begin(&sh->overdue, &grp->share.overdue);
 	ioband_unstick(grp, now);
 	grp->share.progress_ns = now;
 	list_move_tail(&grp->share.busy, &sh->busy);

@@ -36,6 +36,8 @@ static unsigned int run(struct ioband_overdue *o, const struct times *times, uns
 		bool waits = ioband_overdue_waits(o, &io, 0, ms * MS);
 		unsigned int took = (waits ? times->waited : times->free)[turn++ % 4];
 
+		ioband_overdue_begin(o, &io);
+		io.phase = o->phase;
 		ms += took;
 		free += waits ? 0 : took;
 		o->done += 1 + took * (waits ? times->done_waited : times->done_free);
