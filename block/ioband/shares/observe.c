@@ -222,6 +222,7 @@ static void ioband_progress(struct ioband_grp *grp, s64 now)
 	struct ioband_sharer *sh = &grp->dev->share;
 
 	sh->progress_ns = now;
+	sh->overdue.done++;
 	ioband_overdue_done(&sh->overdue, &grp->share.overdue, now - grp->share.progress_ns, now);
 	ioband_overdue_begin(&sh->overdue, &grp->share.overdue);
 	ioband_unstick(grp, now);
@@ -270,7 +271,6 @@ static void ioband_share_done(struct ioband_grp *grp, struct bio *bio,
 		cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), sh->bytes[size] >> 8);
 		ioband_worth_done(&sh->worth, 1, cost);
 	}
-	sh->overdue.done++;
 	if (completed)
 		ioband_progress(grp, now);
 	else

@@ -103,6 +103,7 @@ struct ioband_share {
 	struct list_head	busy;		/* in ->busy or ->hung of the sharer */
 	s64			progress_ns;	/* since then no bio has completed, ns */
 	s64			probe_ns;	/* if stuck: when one more bio may go, ns */
+	struct ioband_overdue_io	overdue;	/* its I/O in flight */
 	s64			owed_until_ns;	/* its tasks that made a debt wait until then */
 
 	/* how long the group takes from a completion to its next bio */
@@ -114,7 +115,6 @@ struct ioband_share {
 	s64			grace;		/* other groups wait until then, ns */
 	bool			sync;		/* think is short, see ioband_is_sync() */
 	struct list_head	awaited;	/* in ->awaited of the sharer */
-	struct ioband_overdue_io	overdue;	/* its I/O, if that is overdue */
 	struct list_head	leased;		/* in ->leased of the sharer */
 	s64			leased_ns;	/* when it last bought device time */
 
