@@ -16,11 +16,11 @@
  * is lost.
  *
  * So the times that overdue I/Os take are measured, and how many I/Os the device does meanwhile:
- * first while others wait for them, then in a trial while others do not.  The means of the squares of
- * the times are compared, since waiting shortens the longest above all.  If I/Os take no longer in
- * the trial, and far more are done, nobody waits for some time.  Otherwise others wait again, and the
- * time until the next trial becomes longer and longer.  A trial costs little: it ends as soon as the
- * answer is no, and others wait for an I/O that takes very long.
+ * first while others wait for them, then in a trial while others do not.  The means of the squares
+ * of the times are compared, since waiting shortens the longest times above all.  If I/Os take no
+ * longer in the trial, and far more are done, nobody waits for some time.  Otherwise others wait
+ * again, and the time until the next trial becomes longer and longer.  A trial costs little: it
+ * ends as soon as the answer is no, and others wait for an I/O that takes very long.
  *
  * Nothing here reads a clock or takes a lock.
  */
