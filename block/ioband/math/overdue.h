@@ -181,7 +181,8 @@ static inline void ioband_overdue_tried(struct ioband_overdue *o, u64 square, s6
  * @o:		the account
  * @io:		the I/O
  */
-static inline void ioband_overdue_begin(const struct ioband_overdue *o, struct ioband_overdue_io *io)
+static inline void ioband_overdue_begin(const struct ioband_overdue *o,
+					struct ioband_overdue_io *io)
 {
 	io->phase = 0;
 	io->done = o->done;

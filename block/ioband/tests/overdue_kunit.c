@@ -50,7 +50,8 @@ static unsigned int run(struct ioband_overdue *o, const struct times *times, uns
 static void overdue_in_vain(struct kunit *test)
 {
 	const struct times same = {
-		.waited = { 4, 8, 8, 12 }, .free = { 8, 4, 12, 8 }, .done_waited = 8, .done_free = 64,
+		.waited = { 4, 8, 8, 12 }, .free = { 8, 4, 12, 8 },
+		.done_waited = 8, .done_free = 64,
 	};
 	struct ioband_overdue o;
 
@@ -63,7 +64,8 @@ static void overdue_in_vain(struct kunit *test)
 static void overdue_helps(struct kunit *test)
 {
 	const struct times disk = {
-		.waited = { 8, 12, 16, 20 }, .free = { 8, 12, 16, 160 }, .done_waited = 1, .done_free = 4,
+		.waited = { 8, 12, 16, 20 }, .free = { 8, 12, 16, 160 },
+		.done_waited = 1, .done_free = 4,
 	};
 	struct ioband_overdue o;
 
@@ -78,7 +80,8 @@ static void overdue_helps(struct kunit *test)
 static void overdue_gains_little(struct kunit *test)
 {
 	const struct times disk = {
-		.waited = { 8, 12, 16, 20 }, .free = { 12, 8, 20, 16 }, .done_waited = 4, .done_free = 6,
+		.waited = { 8, 12, 16, 20 }, .free = { 12, 8, 20, 16 },
+		.done_waited = 4, .done_free = 6,
 	};
 	struct ioband_overdue o;
 
