@@ -19,7 +19,7 @@ phase() {
 	# shellcheck disable=SC2046 # words
 	load slow slow $(place slow 0) -L "$PART" -b -o w -s 64k -t 8
 	wait_loads
-	check "$1: all written bytes are charged" in_range "$(val slow bytes)" $((64 * KiB)) $((64 * MiB))
+	check "$1: all written bytes are charged" in_range "$(val slow bytes)" $MiB $((64 * MiB))
 	check "$1: no task is killed because memory is short" equal "$(vmstat oom_kill)" 0
 	sync
 	check "$1: no page stays counted" wait_for "no owner is left" no_owners
