@@ -78,9 +78,10 @@ stacked() {
 	null_end below2
 }
 
+went_on() { [ "$(completions below2)" -gt "$1" ]; }
+
 # Half of a disk hangs from time to time, for longer than the gate waits for it, and then fails its I/Os for a while.
 # The group on the other half goes on meanwhile, and all data is right afterwards.
-went_on() { [ "$(completions below2)" -gt "$1" ]; }
 partly_hung() {
 	local half i leg before rc=0
 	smp_null below1 hw_queue_depth=8
