@@ -33,7 +33,10 @@
 /* Squares may be larger by 1 / MORE than usual, and their sum by CHANCE times the usual one. */
 #define IOBAND_OVERDUE_MORE	4
 #define IOBAND_OVERDUE_CHANCE	8
-/* This much more has to be done in a trial, 1 / 1024.  Disks do up to 1.6 times as much. */
+/*
+ * So many times the I/Os have to be done in a trial, 1 / 1024.  Disks that choose do somewhat more
+ * as well if nobody waits, since they have more to choose from.
+ */
 #define IOBAND_OVERDUE_GAIN	1792
 /* The time until the next trial, or without waiting; twice as long each time. */
 #define IOBAND_OVERDUE_NS	(8LL * NSEC_PER_SEC)
