@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# configs: uml-vt
+# configs: none, since it hangs at times; run it by name
 # timeout: 900
 # A device that does many I/Os at the same time, and says that it is rotational, as virtual disks do: I/Os of one group
 # take longer than those of another one, as on tiers of a volume. The group with many I/Os in flight does as many as
