@@ -18,12 +18,6 @@
 
 /* The most bios that are dispatched in one hold of dev->lock. */
 #define IOBAND_SHARE_QUANTUM	64
-/*
- * The largest debt of device time for bios that had to pass, and the longest wait of a task for
- * what goes beyond it.
- */
-#define IOBAND_DEBT_NS		(100 * NSEC_PER_MSEC)
-#define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
 
 /**
  * ioband_bio_cost - find the device time that a bio takes
@@ -81,8 +75,15 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
 }
 
-/* Is it of no use to hold bios of this device? */
-static bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
+/**
+ * ioband_is_moot - tell whether it is of no use to hold bios of a device
+ * @dev:	the device
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ * Return: true if so.
+ */
+bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
 {
 	return dev->open || ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
 }
@@ -177,14 +178,12 @@ bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 }
 
 /*
- * Dispatch a bio that must not wait.  Its group is charged for it, and so is ahead of others then.
- * If the group is ahead by more than IOBAND_DEBT_NS, the tasks that submit such bios wait for the
- * rest on their way back to user space.
+ * Dispatch a bio that must not wait.  Its group is charged for it, and so is ahead of others then,
+ * see owe.c.
  */
 static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
-	s64 owed_ns = 0;
 
 	if (grp->share.own.where != IOBAND_STUCK &&
 	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) <= 0) {
@@ -194,12 +193,7 @@ static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 			sh->last_wait_ns = now;
 	}
 	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
-	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
-		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));
-	if (!owed_ns)
-		return;
-	owed_ns += max(grp->share.owed_until_ns - now, 0);
-	WRITE_ONCE(grp->share.owed_until_ns, now + min(owed_ns, IOBAND_DELAY_NS));
+	ioband_owe_share(grp, bio, now);
 }
 
 static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
@@ -228,20 +222,6 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	/* the bio waits now: see ioband_hold() */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	return true;
-}
-
-/**
- * ioband_share_debt_ns - find how long tasks have to wait for their group's debt
- * @grp:	the group, which has the debt for bios that had to pass
- *
- * Context: any.
- * Return: ns.
- */
-s64 ioband_share_debt_ns(struct ioband_grp *grp)
-{
-	s64 until_ns = READ_ONCE(grp->share.owed_until_ns);
-
-	return until_ns ? max(until_ns - (s64)ktime_get_ns(), 0) : 0;
 }
 
 /**
@@ -286,6 +266,7 @@ void ioband_share_init(struct ioband_dev *dev)
 	sh->idle_since = now;
 	ioband_cost_init(&sh->cost);
 	ioband_depth_init(&sh->depth, IOBAND_DEPTH_MAX, 1);
+	sh->owed_until = jiffies;
 	ioband_bypass_init(dev, now);
 }
 

@@ -70,6 +70,8 @@ struct ioband_node {
 	struct rb_node		node;		/* in ->queued or ->flying of @above */
 	enum ioband_where	where;
 	u64			tag;		/* start tag of the next I/O, ns << 8 */
+	u64			due;		/* @tag without what was forgiven, see owe.c */
+	s64			owed_ns;	/* when writeback last passed out of turn, ns */
 	u32			weight;
 	u64			inv;		/* inverse of the weight, see ioband_charge_tag() */
 	s64			left_ns;	/* when the node was last active, ns */
@@ -182,6 +184,7 @@ struct ioband_sharer {
 	struct ioband_worth	worth;		/* what the gate costs */
 	struct ioband_overdue	overdue;	/* what waiting for overdue I/Os does */
 	struct ioband_ent	timer;		/* in dev->timed */
+	unsigned long		owed_until;	/* jiffies; no group owes from then on */
 };
 
 /*
@@ -289,6 +292,7 @@ void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 n
 /* tree.c */
 void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight);
 void ioband_node_weigh(struct ioband_node *n, u32 weight);
+s64 ioband_tag_ns(const struct ioband_node *n, u64 tag);
 s64 ioband_node_bound(struct ioband_node *n, s64 ns);
 void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now);
 void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now);
@@ -321,7 +325,13 @@ void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 			unsigned int *budget);
+bool ioband_is_moot(const struct ioband_dev *dev, s64 now);
+
+/* owe.c */
+void ioband_owe_share(struct ioband_grp *grp, const struct bio *bio, s64 now);
+bool ioband_is_owed(const struct ioband_sharer *sh);
 s64 ioband_share_debt_ns(struct ioband_grp *grp);
+s64 ioband_share_owed_ns(struct ioband_grp *grp);
 
 /* hang.c */
 void ioband_hang_arrived(struct ioband_sharer *sh, s64 now);

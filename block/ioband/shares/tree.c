@@ -109,8 +109,14 @@ void ioband_node_weigh(struct ioband_node *n, u32 weight)
 	n->inv = div_u64((u64)IOBAND_WEIGHT_UNIT << IOBAND_INV_SHIFT, weight);
 }
 
-/* The device time, ns, after which the siblings of a node have advanced by @tag. */
-static s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
+/**
+ * ioband_tag_ns - find the device time after which the siblings of a node have advanced by a tag
+ * @n:		the node
+ * @tag:	ns << 8
+ *
+ * Return: ns.
+ */
+s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 {
 	u64 sum = n->above->active_sum, most = div64_u64(U64_MAX, max(sum, 1ULL));
 
@@ -258,10 +264,13 @@ static enum ioband_where ioband_where_after(const struct ioband_share *g)
 void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 {
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		u64 charge = ioband_charge_tag(cost, n->inv);
+
 		ioband_node_out(n);
 		if (turn)
 			ioband_advance(n->above, n->tag);
-		n->tag += ioband_charge_tag(cost, n->inv);
+		n->tag += charge;
+		n->due += charge;
 		n->where = n == &grp->share.own ? ioband_where_after(&grp->share) :
 						  ioband_where_by_those_below(n);
 		ioband_node_in(n);
@@ -276,8 +285,11 @@ void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 void ioband_refund(struct ioband_grp *grp, u64 cost)
 {
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
+		u64 charge = ioband_charge_tag(cost, n->inv);
+
 		ioband_node_out(n);
-		n->tag -= ioband_charge_tag(cost, n->inv);
+		n->tag -= charge;
+		n->due -= charge;
 		ioband_node_in(n);
 	}
 }

@@ -120,6 +120,8 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
 {
 	struct dirty_rate below = ioband_rate_of(grp);
 
+	if (rate->measured)
+		rate->owed_ns = max_t(s64, rate->owed_ns, ioband_share_owed_ns(grp));
 	if (!below.limited)
 		return;
 	rate->probe = true;
@@ -169,7 +171,7 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	rate.limited |= rate.measured;
 	/* on this device tasks pay in advance, and wait for the debt when they pay */
 	rate.owes = rate.owed_ns > 0;
-	rate.owed_ns = 0;
+	rate.owed_ns = grp && rate.measured ? ioband_share_owed_ns(grp) : 0;
 	if (ioband_is_above(bdi))
 		ioband_rate_below(css, grp, &rate);
 	return rate;
