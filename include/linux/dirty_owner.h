@@ -73,6 +73,8 @@ enum dirty_how {
  * @line_up_below: have the current task wait for its turn at a device below on which its group
  *		has a debt; may sleep, no locks held
  * @settle_later: have the current task pay on its way to user space; returns false if it cannot
+ * @hurry:	let writes of a group's pages to the device pass, if it holds any, since others
+ *		wait for them.  RCU read side.
  */
 struct dirty_owner_ops {
 	struct dirty_rate (*rate)(struct cgroup_subsys_state *css,
@@ -84,6 +86,7 @@ struct dirty_owner_ops {
 	u64 (*debt_ns)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 	void (*line_up_below)(struct cgroup_subsys_state *css);
 	bool (*settle_later)(struct backing_dev_info *bdi);
+	void (*hurry)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 };
 
 /* A part of what a task writes in one call, and the promise for it; all zero at first. */
@@ -123,6 +126,7 @@ void __dirty_owner_redirty(struct folio *folio);
 void __dirty_owner_started(struct folio *folio);
 void __dirty_owner_ended(struct folio *folio);
 void __dirty_owner_removed(struct folio *folio);
+void __dirty_owner_awaited(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
 		       unsigned int flags);
@@ -149,6 +153,7 @@ static inline void __dirty_owner_redirty(struct folio *folio) { }
 static inline void __dirty_owner_started(struct folio *folio) { }
 static inline void __dirty_owner_ended(struct folio *folio) { }
 static inline void __dirty_owner_removed(struct folio *folio) { }
+static inline void __dirty_owner_awaited(struct folio *folio) { }
 static inline void __dirty_owner_migrated(struct folio *dst, struct folio *src) { }
 
 static inline int __dirty_owner_pace(struct address_space *mapping,
@@ -359,6 +364,18 @@ static inline void dirty_owner_ended(struct folio *folio)
 {
 	if (dirty_owner_has_words(folio->mapping))
 		__dirty_owner_ended(folio);
+}
+
+/**
+ * dirty_owner_awaited - the current task is about to wait for the write of a folio
+ * @folio:	the folio, under writeback or until just now; the caller has a reference
+ *
+ * Context: may sleep.
+ */
+static inline void dirty_owner_awaited(struct folio *folio)
+{
+	if (DIRTY_OWNER_ON)
+		__dirty_owner_awaited(folio);
 }
 
 /**

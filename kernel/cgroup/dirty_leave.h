@@ -28,6 +28,15 @@ static inline struct bdi_writeback *dirty_wb_of(struct inode *inode)
 #endif
 }
 
+static inline struct cgroup_subsys_state *dirty_css_of_wb(const struct bdi_writeback *wb)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	return wb->blkcg_css;
+#else
+	return blkcg_root_css;
+#endif
+}
+
 /* Can one bio of this filesystem hold pages of several inodes?  In most it cannot. */
 static inline bool dirty_shares_bios(const struct inode *inode)
 {

@@ -2,7 +2,11 @@
 /*
  * Queries for the code that submits writes: which group's write of a page is under way?
  */
+#include <linux/backing-dev.h>
+#include <linux/blk-cgroup.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 
 #include "dirty_leave.h"
 
@@ -98,4 +102,32 @@ struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page)
 	u32 id = dirty_owner_of_write(page);
 
 	return id ? dirty_owner_css(id) : NULL;
+}
+
+/*
+ * A task that waits for a write of its own group waits for that group's turn.  Others do not: they
+ * may commit a journal, or sync a file system.
+ */
+void __dirty_owner_awaited(struct folio *folio)
+{
+	unsigned long nr = folio_nr_pages(folio), run;
+	struct cgroup_subsys_state *css, *own;
+	struct page *page = &folio->page;
+	struct address_space *mapping;
+	struct bdi_writeback *wb;
+	u32 id;
+
+	guard(rcu)();
+	mapping = folio_mapping(folio);
+	wb = mapping && mapping->host ? dirty_wb_of(mapping->host) : NULL;
+	if (!wb)
+		return;
+	own = current->flags & PF_KTHREAD ? kthread_blkcg() : task_css(current, io_cgrp_id);
+	for (; nr; nr -= run, page += run) {
+		id = dirty_owner_of_write(page);
+		run = max(dirty_owner_run(page, nr, id), 1UL);
+		css = id ? dirty_owner_css(id) : dirty_css_of_wb(wb);
+		if (css && css != own)
+			dirty_owner_ops->hurry(css, wb->bdi);
+	}
 }

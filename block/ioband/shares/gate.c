@@ -18,6 +18,8 @@
 
 /* The most bios that are dispatched in one hold of dev->lock. */
 #define IOBAND_SHARE_QUANTUM	64
+/* How long writeback of a group passes after others began to wait for a page of it. */
+#define IOBAND_HURRY_NS		(100 * NSEC_PER_MSEC)
 
 /**
  * ioband_bio_cost - find the device time that a bio takes
@@ -147,7 +149,7 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	ioband_lease_look(dev, now);
 	ioband_expire_awaited(dev, now);
 	while (round.quantum > 0 && (grp = ioband_next_grp(dev, now)))
-		ioband_send_next(dev, grp, &round, now);
+		ioband_send_next(grp, &round, now);
 	if (ioband_first_grp(sh)) {
 		/* they wait for want of room, unless to measure the depth, or for the next round */
 		if (sh->depth.ceiling == IOBAND_DEPTH_MAX && round.quantum > 0)
@@ -177,23 +179,67 @@ bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 	return own_goes;
 }
 
+/* A bio is about to be dispatched out of turn: perhaps there is no room for it. */
+static void ioband_exceed(struct ioband_grp *grp, s64 now)
+{
+	struct ioband_sharer *sh = &grp->dev->share;
+
+	if (grp->share.own.where == IOBAND_STUCK ||
+	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) > 0)
+		return;
+	sh->excess++;
+	/* it would have had to wait for want of room, unless to measure the depth */
+	if (sh->depth.ceiling == IOBAND_DEPTH_MAX)
+		sh->last_wait_ns = now;
+}
+
 /*
  * Dispatch a bio that must not wait.  Its group is charged for it, and so is ahead of others then,
  * see owe.c.
  */
 static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
-	struct ioband_sharer *sh = &grp->dev->share;
-
-	if (grp->share.own.where != IOBAND_STUCK &&
-	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) <= 0) {
-		sh->excess++;
-		/* it would have had to wait for want of room, unless to measure the depth */
-		if (sh->depth.ceiling == IOBAND_DEPTH_MAX)
-			sh->last_wait_ns = now;
-	}
+	ioband_exceed(grp, now);
 	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
-	ioband_owe_share(grp, bio, now);
+	ioband_owe_share(grp, ioband_is_writeback(bio), now);
+}
+
+/* Returns true if more writeback of the group may be held. */
+static bool ioband_hurry_locked(struct ioband_grp *grp)
+{
+	struct ioband_round round = { .quantum = IOBAND_SHARE_QUANTUM };
+	struct bio_list *fifo = &grp->share.fifo[true];
+	s64 now = ktime_get_ns();
+
+	if (grp->dev->dead || grp->share.own.where == IOBAND_STUCK)
+		return false;
+	grp->share.hurry_until_ns = now + IOBAND_HURRY_NS;
+	while (round.quantum > 0 && !bio_list_empty(fifo)) {
+		ioband_exceed(grp, now);
+		ioband_send_first(grp, fifo, &round, false, now);
+		ioband_owe_share(grp, true, now);
+	}
+	ioband_kick(grp->dev, now);
+	return round.quantum <= 0;
+}
+
+/**
+ * ioband_share_hurry - dispatch the writeback of a group that the gate holds
+ * @grp:	the group
+ *
+ * Others wait for some of these bios.  It is not known for which, and the files of the bios are
+ * not, either.  There are no more than what the group may have under writeback.  Pages may be under
+ * writeback whose bios have not come to the gate yet: for IOBAND_HURRY_NS these pass as well.
+ *
+ * Context: RCU read side; dev->lock not held.
+ */
+void ioband_share_hurry(struct ioband_grp *grp)
+{
+	bool more = ioband_has_weights(grp->dev);
+
+	while (more)
+		scoped_guard(spinlock_irqsave, &grp->dev->lock)
+			more = ioband_hurry_locked(grp);
 }
 
 static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
@@ -212,7 +258,7 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		ioband_hang_arrived(&dev->share, now);
 		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
 	}
-	if (must_pass) {
+	if (must_pass || (ioband_is_background(bio) && now < g->hurry_until_ns)) {
 		ioband_overtake(grp, bio, now);
 		return false;
 	}

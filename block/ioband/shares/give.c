@@ -180,18 +180,19 @@ static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *re
 }
 
 /**
- * ioband_send_next - dispatch the next bio of a group, with those that continue it
- * @dev:	the device
- * @grp:	the group, which has bios waiting
+ * ioband_send_first - dispatch the first bio of a fifo, with those that continue it
+ * @grp:	the group
+ * @fifo:	one of its fifos, which is not empty
  * @round:	what this hold of the lock dispatches; a bio that the caller submits is not sent
+ * @turn:	is it the turn of @grp?
  * @now:	ns
  *
  * Context: dev->lock held.
  */
-void ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp,
-		      struct ioband_round *round, s64 now)
+void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct ioband_round *round,
+		       bool turn, s64 now)
 {
-	struct bio_list *fifo = ioband_next_fifo(&grp->share);
+	struct ioband_dev *dev = grp->dev;
 	struct bio *bio = bio_list_pop(fifo);
 	struct bio_list rest = BIO_EMPTY_LIST;
 	unsigned int cpu = ioband_cpu(bio);
@@ -199,18 +200,33 @@ void ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp,
 	bool own = bio == round->own;
 	u32 bytes;
 
-	grp->share.turn++;
 	/* only a group that stays can have a lease, I14 */
 	if (dev->leasing && !grp->offline) {
 		ioband_lease_give(grp, bio, own, now);
 	} else {
 		bytes = ioband_join(dev, bio, fifo, round->own, &rest);
-		/* a stuck group is served by time: its tag does not advance the virtual time */
-		ioband_give(grp, bio, bytes, grp->share.own.where != IOBAND_STUCK, now);
+		ioband_give(grp, bio, bytes, turn, now);
 		dev->share.on_way += !own && ioband_has_way(dev);
 	}
 	round->own_goes |= own;
 	if (!own)
 		ioband_send_waited(grp, bio, arrival, cpu, now);
 	round->quantum -= 1 + ioband_send_rest(grp, &rest, cpu, now);
+}
+
+/**
+ * ioband_send_next - dispatch the next bio of a group, with those that continue it
+ * @grp:	the group, which has bios waiting
+ * @round:	see ioband_send_first()
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_send_next(struct ioband_grp *grp, struct ioband_round *round, s64 now)
+{
+	struct bio_list *fifo = ioband_next_fifo(&grp->share);
+
+	grp->share.turn++;
+	/* a stuck group is served by time: its tag does not advance the virtual time */
+	ioband_send_first(grp, fifo, round, grp->share.own.where != IOBAND_STUCK, now);
 }

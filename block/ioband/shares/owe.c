@@ -64,19 +64,19 @@ static void ioband_node_owe(struct ioband_dev *dev, struct ioband_node *n, s64 n
 /**
  * ioband_owe_share - bound what a group is ahead of others, for a bio that had to pass
  * @grp:	the group, which has been charged for it
- * @bio:	the bio
+ * @writeback:	is the bio writeback?
  * @now:	ns
  *
  * Context: dev->lock held.
  */
-void ioband_owe_share(struct ioband_grp *grp, const struct bio *bio, s64 now)
+void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now)
 {
 	struct ioband_share *g = &grp->share;
 	s64 owed_ns = 0;
 
 	lockdep_assert_held(&grp->dev->lock);
 	for (struct ioband_node *n = &g->own; n->above; n = n->above) {
-		if (ioband_is_writeback(bio))
+		if (writeback)
 			ioband_node_owe(grp->dev, n, now);
 		owed_ns = max(owed_ns, ioband_node_bound(n, IOBAND_DEBT_NS));
 	}

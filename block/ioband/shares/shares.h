@@ -9,10 +9,10 @@
  * need not wait: while the device is not saturated (open.c), or paid for by device time that its
  * group has bought (lease.c).  bfq.c tells whether the I/O scheduler shares the disk instead.
  * gate.c holds all other bios.  tree.c knows which group is first and which groups have had more
- * than others; await.c, for which groups others have to wait; hang.c, whose I/Os hang.  give.c
- * dispatches a bio, and those that continue it on the disk.  observe.c learns from completions.
- * weight.c has the weights.  The arithmetic is in math/share.h, cost.h, depth.h, window.h and
- * worth.h.
+ * than others; owe.c, who waits for bios that passed out of turn; await.c, for which groups others
+ * have to wait; hang.c, whose I/Os hang.  give.c dispatches a bio, and those that continue it on the
+ * disk.  observe.c learns from completions.  weight.c has the weights.  The arithmetic is in
+ * math/share.h, cost.h, depth.h, window.h and worth.h.
  *
  * Invariants, all under dev->lock:
  *
@@ -107,6 +107,7 @@ struct ioband_share {
 	s64			probe_ns;	/* if stuck: when one more bio may go, ns */
 	struct ioband_overdue_io	overdue;	/* its I/O in flight */
 	s64			owed_until_ns;	/* its tasks that made a debt wait until then */
+	s64			hurry_until_ns;	/* its writeback passes until then */
 
 	/* how long the group takes from a completion to its next bio */
 	unsigned int		nr_back;	/* completions that no bio has followed yet */
@@ -312,8 +313,9 @@ struct ioband_round {
 
 struct bio_list *ioband_next_fifo(struct ioband_share *g);
 void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, s64 now);
-void ioband_send_next(struct ioband_dev *dev, struct ioband_grp *grp,
-		      struct ioband_round *round, s64 now);
+void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct ioband_round *round,
+		       bool turn, s64 now);
+void ioband_send_next(struct ioband_grp *grp, struct ioband_round *round, s64 now);
 bool ioband_is_joined(const struct bio *bio, sector_t sector);
 
 /* gate.c */
@@ -321,6 +323,7 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio);
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio);
 bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now);
 bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now);
+void ioband_share_hurry(struct ioband_grp *grp);
 void ioband_share_init(struct ioband_dev *dev);
 void ioband_share_removed(struct ioband_grp *grp);
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
@@ -328,7 +331,7 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 bool ioband_is_moot(const struct ioband_dev *dev, s64 now);
 
 /* owe.c */
-void ioband_owe_share(struct ioband_grp *grp, const struct bio *bio, s64 now);
+void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now);
 bool ioband_is_owed(const struct ioband_sharer *sh);
 s64 ioband_share_debt_ns(struct ioband_grp *grp);
 s64 ioband_share_owed_ns(struct ioband_grp *grp);

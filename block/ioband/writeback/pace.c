@@ -334,6 +334,25 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 	return true;
 }
 
+/*
+ * See struct dirty_owner_ops.  Where the disk of the pages is not known, that is writeback to all
+ * disks.
+ */
+static void ioband_dirty_hurry(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct device *owner = READ_ONCE(bdi->owner);
+	struct request_queue *own = owner ? dev_to_disk(owner)->queue : NULL;
+	bool above = ioband_is_above(bdi);
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		grp = blkg->q == own || above ? blkg_to_grp(blkg) : NULL;
+		if (grp && ioband_is_ready(grp))
+			ioband_share_hurry(grp);
+	}
+}
+
 static const struct dirty_owner_ops ioband_dirty_ops = {
 	.rate		= ioband_dirty_rate,
 	.save		= ioband_dirty_save,
@@ -342,6 +361,7 @@ static const struct dirty_owner_ops ioband_dirty_ops = {
 	.debt_ns	= ioband_write_debt_ns,
 	.line_up_below	= ioband_line_up_below,
 	.settle_later	= ioband_settle_later,
+	.hurry		= ioband_dirty_hurry,
 };
 
 /**

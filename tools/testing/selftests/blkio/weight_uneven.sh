@@ -51,8 +51,8 @@ uneven() {
 mount_cgroup v2
 group a b
 NAMES=(a b)
-plan 2
-for slow_ms in 8; do
+plan 6
+for slow_ms in 2 4 8; do
 	volume rot$slow_ms $((slow_ms * 1000000)) 1000000
 	uneven "a parallel disk that says it is rotational, some I/Os take 1 ms, others $slow_ms ms" 1 64
 done
