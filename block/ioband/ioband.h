@@ -422,7 +422,7 @@ void ioband_dev_put(struct ioband_dev *dev);
 
 /* submit.c */
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
-void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu);
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu, int rw);
 void ioband_submit(struct ioband_dev *dev, struct bio *bio);
 bool ioband_outs_init(struct ioband_dev *dev);
 

@@ -31,13 +31,12 @@ static unsigned int ioband_nr_outs(void)
  * @dev:	the device
  * @bio:	a bio that may be submitted
  * @cpu:	the CPU that the bio came from
+ * @rw:		READ, or WRITE for a bio for which no reads should have to wait
  *
  * Context: dev->lock held.
  */
-void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu)
+void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu, int rw)
 {
-	/* bios that the share gate held are submitted in the order in which it dispatched them */
-	int rw = ioband_is_carried(bio) ? READ : bio_data_dir(bio);
 	struct ioband_out *out = ioband_out_of(dev, cpu, rw);
 
 	lockdep_assert_held(&dev->lock);
@@ -67,7 +66,7 @@ void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);
-	ioband_send_from(dev, bio, cpu);
+	ioband_send_from(dev, bio, cpu, bio_data_dir(bio));
 }
 
 static void ioband_submit_one(struct bio *bio)

@@ -38,6 +38,8 @@ struct page;
  * @owes:	the group has a debt on the device, for writes charged after they were dispatched;
  *		tasks that pay wait until it is repaid
  * @owed_ns:	time in ns for which the group should not write: its debt to devices below
+ * @turn_ns:	time in ns for which the group should not dirty more pages: others waited for its
+ *		writes, so these were dispatched before their turn
  * @since:	changes whenever limits begin, that is when one is set where there was none
  */
 struct dirty_rate {
@@ -49,6 +51,7 @@ struct dirty_rate {
 	unsigned int	since;
 	u64		bps;
 	u64		owed_ns;
+	u64		turn_ns;
 };
 
 /* What a task that pays does if the limits have no room now. */

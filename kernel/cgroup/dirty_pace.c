@@ -66,7 +66,7 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 	dirty_learn(flow, &rate);
 	WRITE_ONCE(flow->limited, rate.limited);
 	WRITE_ONCE(flow->words, rate.limited || rate.probe);
-	WRITE_ONCE(flow->owes, rate.owed_ns);
+	WRITE_ONCE(flow->owes, rate.owed_ns || rate.turn_ns);
 	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
 					       DIRTY_CHUNK_ANY);
 	if (rate.limited)
@@ -93,7 +93,10 @@ static void dirty_unpromise(struct dirty_part *part, size_t keep)
 	part->promised = keep;
 }
 
-/* Wait for up to DIRTY_WAIT_NS: for a debt to devices below, else for room in the window. */
+/*
+ * Wait for up to DIRTY_WAIT_NS: for a debt to devices below, for the turn of what was written
+ * already, else for room in the window.
+ */
 static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *rate,
 		      unsigned int flags)
 {
@@ -101,9 +104,9 @@ static int dirty_wait(const struct dirty_part *part, const struct dirty_rate *ra
 		return -EAGAIN;
 	if (fatal_signal_pending(current))
 		return -EINTR;
-	if (rate->owed_ns) {
+	if (rate->owed_ns || rate->turn_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE_UNSAFE);
-		dirty_sleep(min_t(u64, rate->owed_ns, DIRTY_WAIT_NS));
+		dirty_sleep(min_t(u64, max(rate->owed_ns, rate->turn_ns), DIRTY_WAIT_NS));
 	} else {
 		/* the position of an open file may be locked, if tasks have it open together */
 		dirty_wait_for_window(part->flow, rate, part,
@@ -148,7 +151,8 @@ static int dirty_find_room(struct dirty_part *part, struct address_space *mappin
 		if (!rate->limited)
 			return 0;
 		dirty_promise(part, dirty_part_of(flow, len, flags));
-		if (dirty_is_full(flow, mapping, rate, part, &sum) || rate->owed_ns) {
+		if (dirty_is_full(flow, mapping, rate, part, &sum) || rate->owed_ns ||
+		    rate->turn_ns) {
 			dirty_unpromise(part, 0);
 			ret = dirty_wait(part, rate, flags);
 			read = false;
@@ -327,7 +331,8 @@ static bool dirty_may_wait(void)
 /*
  * The current task has dirtied pages that nobody has paid for, and may hold locks.  It pays on
  * its way to user space.  It pays here if it cannot pay there, or if the window is full, as in
- * a long system call that does not ask dirty_admit().
+ * a long system call that does not ask dirty_admit().  Returns 1 if the group waits for the turn
+ * of what was written: then dirty_owner_settle() has this task wait, too.
  */
 static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		      unsigned int flags)
@@ -335,13 +340,13 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	struct dirty_rate rate = dirty_look(flow, mapping);
 	struct dirty_sum sum;
 	bool full, later;
-	s64 owed_ns;
+	u64 owed_ns = max(rate.owed_ns, rate.turn_ns);
 
 	if (!rate.limited)
 		return 0;
 	full = dirty_is_full(flow, mapping, &rate, NULL, &sum);
 	if (!dirty_may_wait() ||
-	    (dirty_due(flow) <= 0 && !full && !rate.owed_ns && !rate.owes))
+	    (dirty_due(flow) <= 0 && !full && !owed_ns && !rate.owes))
 		return 0;
 	if (flags & BDP_ASYNC)
 		return -EAGAIN;
@@ -349,15 +354,15 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		return 0;
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
-		return 0;
+		return rate.turn_ns > 0;
 	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
 	/* not freezable: frozen, the task would keep its locks for as long as that */
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE);
-	owed_ns = max_t(s64, dirty_owner_ops->debt_ns(flow->css, flow->bdi), rate.owed_ns);
+	owed_ns = max(owed_ns, dirty_owner_ops->debt_ns(flow->css, flow->bdi));
 	if (owed_ns && !fatal_signal_pending(current)) {
 		__set_current_state(TASK_KILLABLE);
-		dirty_sleep(min_t(s64, owed_ns, DIRTY_WAIT_NS));
+		dirty_sleep(min_t(u64, owed_ns, DIRTY_WAIT_NS));
 	}
 	return 0;
 }
@@ -378,8 +383,8 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 	ret = dirty_is_fresh(flow) && dirty_is_well(flow) ? 0 : dirty_pace(flow, mapping, flags);
 	atomic_dec(&flow->users);
 	/* a task that must not wait is asked again */
-	current->dirty_due = ret == -EAGAIN;
-	return ret;
+	current->dirty_due = ret;
+	return min(ret, 0);
 }
 
 /**
@@ -398,6 +403,7 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
 	struct dirty_sum sum;
+	u64 owed_ns;
 	bool full;
 
 	if (!DIRTY_OWNER_ON)
@@ -411,17 +417,21 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
 	rate = dirty_look(flow, NULL);
 	full = rate.limited && dirty_is_full(flow, NULL, &rate, NULL, &sum);
+	/* a task that has dirtied no page need not wait for what others have had written */
+	owed_ns = max(rate.owed_ns, current->dirty_due ? rate.turn_ns : 0);
+	if (!rate.turn_ns)
+		current->dirty_due = false;
 	if (fatal_signal_pending(current)) {
 		full = false;
 	} else if (full) {
 		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE | TASK_FREEZABLE);
-	} else if (rate.owed_ns) {
+	} else if (owed_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
-		dirty_sleep(min_t(u64, rate.owed_ns, DIRTY_WAIT_NS));
+		dirty_sleep(min_t(u64, owed_ns, DIRTY_WAIT_NS));
 	} else if (rate.probe) {
 		dirty_owner_ops->line_up_below(flow->css);
 	}
 	atomic_dec(&flow->users);
 	/* if crowded, the task may dirty a page after each wait */
-	return (full && !sum.crowded) || (rate.owed_ns && !fatal_signal_pending(current));
+	return (full && !sum.crowded) || (owed_ns && !fatal_signal_pending(current));
 }

@@ -77,7 +77,7 @@ void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 	 * the flow is in debt, some of its writes were dispatched ahead of its limits because
 	 * other tasks waited for them: these tell nothing about its speed.
 	 */
-	if (drain > flow->drain && !rate->owed_ns)
+	if (drain > flow->drain && !rate->owed_ns && !rate->turn_ns)
 		flow->drain = drain;
 	else if (drain < flow->drain && dirty_flow_writing(flow) &&
 		 elapsed < DIRTY_LEARN_NS + 2 * DIRTY_WAIT_NS)

@@ -110,8 +110,8 @@ struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page)
  */
 void __dirty_owner_awaited(struct folio *folio)
 {
+	struct cgroup_subsys_state *css = NULL, *last = NULL, *own;
 	unsigned long nr = folio_nr_pages(folio), run;
-	struct cgroup_subsys_state *css, *own;
 	struct page *page = &folio->page;
 	struct address_space *mapping;
 	struct bdi_writeback *wb;
@@ -119,15 +119,22 @@ void __dirty_owner_awaited(struct folio *folio)
 
 	guard(rcu)();
 	mapping = folio_mapping(folio);
-	wb = mapping && mapping->host ? dirty_wb_of(mapping->host) : NULL;
+	if (!mapping || !mapping->host || !dirty_is_data(mapping->host))
+		return;
+	wb = dirty_wb_of(mapping->host);
 	if (!wb)
 		return;
 	own = current->flags & PF_KTHREAD ? kthread_blkcg() : task_css(current, io_cgrp_id);
 	for (; nr; nr -= run, page += run) {
 		id = dirty_owner_of_write(page);
 		run = max(dirty_owner_run(page, nr, id), 1UL);
-		css = id ? dirty_owner_css(id) : dirty_css_of_wb(wb);
-		if (css && css != own)
+		css = id ? dirty_owner_css(id) : NULL;
+		if (css && css != own && css != last)
 			dirty_owner_ops->hurry(css, wb->bdi);
+		last = css ?: last;
 	}
+	/* without a dirtier of any page, all are those of the inode's group */
+	css = dirty_css_of_wb(wb);
+	if (!last && css != own)
+		dirty_owner_ops->hurry(css, wb->bdi);
 }

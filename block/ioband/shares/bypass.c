@@ -197,7 +197,8 @@ static void ioband_try_solo(struct ioband_dev *dev, struct ioband_grp *grp, bool
 		ioband_drain_passed(dev, now);
 	} else if (dev->solo) {
 		ioband_end_solo(dev, now);
-	} else if (!dev->open && !grp->offline && list_empty(&sh->hung) && !ioband_is_owed(sh) &&
+	} else if (!dev->open && !grp->offline && list_empty(&sh->hung) &&
+		   !ioband_is_owed(sh, now) &&
 		   sh->nr_active == ioband_is_active(grp->share.own.where) &&
 		   now - sh->alone_since > sh->solo_after_ns && !ioband_uncounted(dev)) {
 		/* nothing that another group has passed is in flight any more */

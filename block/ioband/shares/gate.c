@@ -18,8 +18,9 @@
 
 /* The most bios that are dispatched in one hold of dev->lock. */
 #define IOBAND_SHARE_QUANTUM	64
-/* How long writeback of a group passes after others began to wait for a page of it. */
+/* Writeback of a group passes after others began to wait for a page: so long, or for latencies. */
 #define IOBAND_HURRY_NS		(100 * NSEC_PER_MSEC)
+#define IOBAND_HURRY_LATENCIES	50
 
 /**
  * ioband_bio_cost - find the device time that a bio takes
@@ -184,6 +185,7 @@ static void ioband_exceed(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
 
+	ioband_owe_begin(grp, now);
 	if (grp->share.own.where == IOBAND_STUCK ||
 	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) > 0)
 		return;
@@ -204,16 +206,32 @@ static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
 	ioband_owe_share(grp, ioband_is_writeback(bio), now);
 }
 
+/* Have writeback that a task of the group waits for itself, for fsync(), hurry as well. */
+static void ioband_hurry_synced(struct ioband_share *g)
+{
+	struct bio_list rest = BIO_EMPTY_LIST;
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(&g->fifo[false])))
+		bio_list_add(ioband_is_writeback(bio) ? &g->fifo[true] : &rest, bio);
+	g->fifo[false] = rest;
+}
+
 /* Returns true if more writeback of the group may be held. */
 static bool ioband_hurry_locked(struct ioband_grp *grp)
 {
 	struct ioband_round round = { .quantum = IOBAND_SHARE_QUANTUM };
 	struct bio_list *fifo = &grp->share.fifo[true];
+	struct ioband_sharer *sh = &grp->dev->share;
 	s64 now = ktime_get_ns();
 
 	if (grp->dev->dead || grp->share.own.where == IOBAND_STUCK)
 		return false;
-	grp->share.hurry_until_ns = now + IOBAND_HURRY_NS;
+	/* on a slow device the flusher itself may wait for so long before it submits a bio */
+	grp->share.hurry_until_ns = now + max(IOBAND_HURRY_NS, IOBAND_HURRY_LATENCIES * sh->latency);
+	ioband_hurry_synced(&grp->share);
+	if (!bio_list_empty(fifo))
+		ioband_lease_end(grp->dev, now);
 	while (round.quantum > 0 && !bio_list_empty(fifo)) {
 		ioband_exceed(grp, now);
 		ioband_send_first(grp, fifo, &round, false, now);
@@ -229,7 +247,7 @@ static bool ioband_hurry_locked(struct ioband_grp *grp)
  *
  * Others wait for some of these bios.  It is not known for which, and the files of the bios are
  * not, either.  There are no more than what the group may have under writeback.  Pages may be under
- * writeback whose bios have not come to the gate yet: for IOBAND_HURRY_NS these pass as well.
+ * writeback whose bios have not come to the gate yet: for a while these pass as well.
  *
  * Context: RCU read side; dev->lock not held.
  */
@@ -258,7 +276,7 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		ioband_hang_arrived(&dev->share, now);
 		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
 	}
-	if (must_pass || (ioband_is_background(bio) && now < g->hurry_until_ns)) {
+	if (must_pass || (ioband_is_writeback(bio) && now < g->hurry_until_ns)) {
 		ioband_overtake(grp, bio, now);
 		return false;
 	}
@@ -312,7 +330,6 @@ void ioband_share_init(struct ioband_dev *dev)
 	sh->idle_since = now;
 	ioband_cost_init(&sh->cost);
 	ioband_depth_init(&sh->depth, IOBAND_DEPTH_MAX, 1);
-	sh->owed_until = jiffies;
 	ioband_bypass_init(dev, now);
 }
 

@@ -152,18 +152,22 @@ bool ioband_is_joined(const struct bio *bio, sector_t sector)
 	return bio && ioband_carry_passed(bio->bi_iocost_cost) && bio->bi_iter.bi_sector == sector;
 }
 
-/* Have a bio that has waited submitted near the CPU that it came from. */
+/*
+ * Have a bio that has waited submitted near the CPU that it came from.  Bios are submitted in the
+ * order in which the gate dispatched them, but for those dispatched out of turn, @rw is WRITE: there
+ * may be more of them than the device has tags.
+ */
 static void ioband_send_waited(struct ioband_grp *grp, struct bio *bio, s64 arrival,
-			       unsigned int cpu, s64 now)
+			       unsigned int cpu, int rw, s64 now)
 {
 	grp->share.waited_ns += now - arrival;
 	grp->share.nr_waited++;
-	ioband_send_from(grp->dev, bio, cpu);
+	ioband_send_from(grp->dev, bio, cpu, rw);
 }
 
 /* Dispatch the bios that were joined to another one.  Returns how many these are. */
 static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *rest,
-				     unsigned int cpu, s64 now)
+				     unsigned int cpu, int rw, s64 now)
 {
 	unsigned int nr = 0;
 	struct bio *bio;
@@ -173,7 +177,7 @@ static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *re
 
 		grp->dev->share.outstanding--;
 		ioband_pass(grp->dev, bio);
-		ioband_send_waited(grp, bio, arrival, cpu, now);
+		ioband_send_waited(grp, bio, arrival, cpu, rw, now);
 		nr++;
 	}
 	return nr;
@@ -198,6 +202,7 @@ void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct iob
 	unsigned int cpu = ioband_cpu(bio);
 	s64 arrival = ioband_arrival(bio);
 	bool own = bio == round->own;
+	int rw = turn ? READ : WRITE;
 	u32 bytes;
 
 	/* only a group that stays can have a lease, I14 */
@@ -210,8 +215,8 @@ void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct iob
 	}
 	round->own_goes |= own;
 	if (!own)
-		ioband_send_waited(grp, bio, arrival, cpu, now);
-	round->quantum -= 1 + ioband_send_rest(grp, &rest, cpu, now);
+		ioband_send_waited(grp, bio, arrival, cpu, rw, now);
+	round->quantum -= 1 + ioband_send_rest(grp, &rest, cpu, rw, now);
 }
 
 /**

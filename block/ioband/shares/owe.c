@@ -9,16 +9,17 @@
  *
  *  - The tasks that submit such bios wait on their way to user space, for IOBAND_DELAY_NS at most.
  *    Most of these bios are metadata and swap.
- *  - Writeback for sync() or fsync() is submitted by the flusher, or by a task of another group.
- *    The tasks that would dirty more pages wait, see writeback/pace.c: not before the others have
- *    had as much for their weight would the pages have been written without that sync().  The
- *    wait ends IOBAND_OWE_NS after the last such bio; without it a group that syncs its own pages
- *    all the time could have most of the device, whatever its weight is.
+ *  - Writeback that others wait for is submitted by the flusher, by a task of another group, or by a
+ *    worker.  The tasks that would dirty more pages wait, see writeback/pace.c, until the others
+ *    have had as much for their weight: the pages would not have been written before either.  The
+ *    others may use the device less, or in ways that do not advance the virtual time; so the wait
+ *    ends after TIMES the time that a device takes which does nothing else, and after
+ *    IOBAND_OWE_NS.  Without this rule a group that syncs its own pages all the time could have most
+ *    of the device, whatever its weight is.
  *
- * A node's ->due is what its tag would be if nothing had been forgiven.  It counts for
- * IOBAND_OWE_NS after ->owed_ns, and only if it is ahead of the tag.
+ * A node's ->due is the tag that it would have if nothing had been forgiven since writeback first
+ * passed out of turn.
  */
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 
 #include "../ioband.h"
@@ -29,6 +30,7 @@
 #define IOBAND_DELAY_NS		(250 * NSEC_PER_MSEC)
 /* ... and of those that would dirty pages, after writeback had to pass. */
 #define IOBAND_OWE_NS		(10LL * NSEC_PER_SEC)
+#define IOBAND_OWE_TIMES	2
 /* They do not wait for this device time: it is that of some bios, which all groups have ahead. */
 #define IOBAND_OWE_FREE_NS	(20 * NSEC_PER_MSEC)
 
@@ -38,27 +40,60 @@ static bool ioband_node_is_alone(const struct ioband_node *n)
 	return n->above->active_sum <= (ioband_is_active(n->where) ? n->weight : 0);
 }
 
+/* Has the device room for more I/O, and does no group wait for it or come back at once? */
+static bool ioband_has_room(struct ioband_dev *dev)
+{
+	struct ioband_sharer *sh = &dev->share;
+
+	return !ioband_first_grp(sh) && list_empty(&sh->awaited) &&
+	       ioband_counted(sh) + ioband_uncounted(dev) < ioband_depth_now(sh);
+}
+
+/* The device time, ns, that siblings need until they have had as much as a node, without @free_ns. */
+static s64 ioband_node_ahead_ns(const struct ioband_node *n, s64 free_ns)
+{
+	s64 ahead = n->due - n->above->vtime;
+
+	if (free_ns)
+		ahead -= ioband_charge_tag((u64)free_ns << 8, n->inv);
+	return ahead > 0 ? ioband_tag_ns(n, ahead) : 0;
+}
+
 /* How long do tasks have to wait before they dirty more pages, for one node? */
 static s64 ioband_node_owed_ns(const struct ioband_node *n, s64 now)
 {
-	s64 left_ns = IOBAND_OWE_NS - (now - n->owed_ns);
-	s64 ahead = n->due - n->above->vtime -
-		    ioband_charge_tag((u64)IOBAND_OWE_FREE_NS << 8, n->inv);
-
-	if (left_ns <= 0 || ahead <= 0 || ioband_node_is_alone(n))
+	if (now >= n->owed_until_ns || ioband_node_is_alone(n))
 		return 0;
-	return min(ioband_tag_ns(n, ahead), left_ns);
+	return min(ioband_node_ahead_ns(n, IOBAND_OWE_FREE_NS), n->owed_until_ns - now);
 }
 
-/* A node is charged for writeback that had to pass: its ->due counts from now on. */
+/**
+ * ioband_owe_begin - note that a bio is about to pass out of turn
+ * @grp:	the group, which has not been charged for it yet
+ * @now:	ns
+ *
+ * If the group owes nothing, its account begins at the virtual time; it begins anew while the
+ * device has room, or no other group has I/O.
+ *
+ * Context: dev->lock held.
+ */
+void ioband_owe_begin(struct ioband_grp *grp, s64 now)
+{
+	bool has_room = ioband_has_room(grp->dev);
+
+	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
+		if (now >= n->owed_until_ns || ioband_tag_before(n->due, n->above->vtime) ||
+		    ioband_node_is_alone(n) || has_room)
+			n->due = n->above->vtime;
+}
+
+/* A node has been charged for writeback that had to pass: its ->due counts from now on. */
 static void ioband_node_owe(struct ioband_dev *dev, struct ioband_node *n, s64 now)
 {
-	if (now - n->owed_ns > IOBAND_OWE_NS || ioband_tag_before(n->due, n->tag) ||
-	    ioband_node_is_alone(n))
-		n->due = n->tag;
-	n->owed_ns = now;
+	n->owed_until_ns = now + min(IOBAND_OWE_TIMES * ioband_node_ahead_ns(n, 0), IOBAND_OWE_NS);
 	if (ioband_node_owed_ns(n, now))
-		WRITE_ONCE(dev->share.owed_until, jiffies + nsecs_to_jiffies(IOBAND_OWE_NS));
+		WRITE_ONCE(dev->share.owed_until_ns,
+			   max(dev->share.owed_until_ns, n->owed_until_ns));
 }
 
 /**
@@ -89,13 +124,14 @@ void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now)
 /**
  * ioband_is_owed - tell whether tasks may have to wait before they dirty pages
  * @sh:		the device
+ * @now:	ns
  *
  * Context: any.
  * Return: true if ioband_share_owed_ns() of some group may be more than 0.
  */
-bool ioband_is_owed(const struct ioband_sharer *sh)
+bool ioband_is_owed(const struct ioband_sharer *sh, s64 now)
 {
-	return time_before(jiffies, READ_ONCE(sh->owed_until));
+	return now < READ_ONCE(sh->owed_until_ns);
 }
 
 /**
@@ -114,25 +150,30 @@ s64 ioband_share_debt_ns(struct ioband_grp *grp)
 
 /**
  * ioband_share_owed_ns - find how long tasks have to wait before they dirty more pages
- * @grp:	the group, whose writeback may have passed out of turn
+ * @grp:	their group, whose writeback may have passed out of turn
+ * @below:	they are of a group below @grp that has not used the device yet
  *
- * They do not have to while the gate is open, or while no other group has I/O.
+ * They do not have to while the gate is open, the device has room, or no other group has I/O.
  *
  * Context: any but hard interrupts; dev->lock not held.
  * Return: ns, an estimate: tasks have to ask again after some time.
  */
-s64 ioband_share_owed_ns(struct ioband_grp *grp)
+s64 ioband_share_owed_ns(struct ioband_grp *grp, bool below)
 {
+	struct ioband_node *n = below ? &grp->share.all : &grp->share.own;
 	struct ioband_dev *dev = grp->dev;
 	s64 owed_ns = 0, now;
 
-	if (likely(!ioband_is_owed(&dev->share)))
+	if (likely(!READ_ONCE(dev->share.owed_until_ns)) ||
+	    (below && !pd_to_blkg(&grp->pd)->parent))
 		return 0;
 	now = ktime_get_ns();
-	guard(spinlock_irqsave)(&dev->lock);
-	if (dev->dead || ioband_is_moot(dev, now))
+	if (!ioband_is_owed(&dev->share, now))
 		return 0;
-	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above)
+	guard(spinlock_irqsave)(&dev->lock);
+	if (dev->dead || ioband_is_moot(dev, now) || ioband_has_room(dev))
+		return 0;
+	for (; n->above; n = n->above)
 		owed_ns = max(owed_ns, ioband_node_owed_ns(n, now));
 	return owed_ns;
 }

@@ -70,8 +70,8 @@ struct ioband_node {
 	struct rb_node		node;		/* in ->queued or ->flying of @above */
 	enum ioband_where	where;
 	u64			tag;		/* start tag of the next I/O, ns << 8 */
-	u64			due;		/* @tag without what was forgiven, see owe.c */
-	s64			owed_ns;	/* when writeback last passed out of turn, ns */
+	u64			due;		/* @tag without what is forgiven, see owe.c */
+	s64			owed_until_ns;	/* @due does not count from then on */
 	u32			weight;
 	u64			inv;		/* inverse of the weight, see ioband_charge_tag() */
 	s64			left_ns;	/* when the node was last active, ns */
@@ -185,7 +185,7 @@ struct ioband_sharer {
 	struct ioband_worth	worth;		/* what the gate costs */
 	struct ioband_overdue	overdue;	/* what waiting for overdue I/Os does */
 	struct ioband_ent	timer;		/* in dev->timed */
-	unsigned long		owed_until;	/* jiffies; no group owes from then on */
+	s64			owed_until_ns;	/* no group owes from then on; 0: none has yet */
 };
 
 /*
@@ -331,10 +331,11 @@ bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 bool ioband_is_moot(const struct ioband_dev *dev, s64 now);
 
 /* owe.c */
+void ioband_owe_begin(struct ioband_grp *grp, s64 now);
 void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now);
-bool ioband_is_owed(const struct ioband_sharer *sh);
+bool ioband_is_owed(const struct ioband_sharer *sh, s64 now);
 s64 ioband_share_debt_ns(struct ioband_grp *grp);
-s64 ioband_share_owed_ns(struct ioband_grp *grp);
+s64 ioband_share_owed_ns(struct ioband_grp *grp, bool below);
 
 /* hang.c */
 void ioband_hang_arrived(struct ioband_sharer *sh, s64 now);

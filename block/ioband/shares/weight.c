@@ -88,6 +88,8 @@ static void ioband_set_weight(struct ioband_grp *grp, u32 weight)
 	ioband_node_weigh(n, weight);
 	if (ioband_is_active(n->where))
 		ioband_node_bound(n, IOBAND_WEIGHT_LEAD_NS);
+	/* what it owes at the old weight is no measure */
+	n->due = n->above->vtime;
 }
 
 /* The leaf weight takes effect when a bio of the group waits next, see ioband_queue(). */

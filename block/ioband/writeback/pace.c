@@ -120,8 +120,6 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
 {
 	struct dirty_rate below = ioband_rate_of(grp);
 
-	if (rate->measured)
-		rate->owed_ns = max_t(s64, rate->owed_ns, ioband_share_owed_ns(grp));
 	if (!below.limited)
 		return;
 	rate->probe = true;
@@ -138,11 +136,13 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
  * Add the limits of disks below a device.  It can have several disks below, and it is not known
  * which of them a file is on: a disk counts if unpaid writes of the group have reached it in the
  * last IOBAND_BELOW_NS.  On disks that the group has not used yet, groups above it may have
- * limits.
+ * limits.  Where the device has weights, the group waits for writeback of its own that passed out of
+ * turn on any disk.
  */
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
 {
+	struct cgroup_subsys_state *first = css;
 	s64 now = ktime_get_ns();
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
@@ -151,8 +151,12 @@ static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp
 		rate->shared |= rate->probe;
 		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 			grp = blkg_to_grp(blkg);
-			if (grp && grp != own && ioband_is_ready(grp))
-				ioband_rate_add(rate, grp, now);
+			if (!grp || grp == own || !ioband_is_ready(grp))
+				continue;
+			ioband_rate_add(rate, grp, now);
+			if (rate->measured && css == first)
+				rate->turn_ns = max_t(s64, rate->turn_ns,
+						      ioband_share_owed_ns(grp, false));
 		}
 	}
 }
@@ -171,7 +175,9 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	rate.limited |= rate.measured;
 	/* on this device tasks pay in advance, and wait for the debt when they pay */
 	rate.owes = rate.owed_ns > 0;
-	rate.owed_ns = grp && rate.measured ? ioband_share_owed_ns(grp) : 0;
+	rate.owed_ns = 0;
+	if (grp && rate.measured)
+		rate.turn_ns = ioband_share_owed_ns(grp, &pd_to_blkg(&grp->pd)->blkcg->css != css);
 	if (ioband_is_above(bdi))
 		ioband_rate_below(css, grp, &rate);
 	return rate;
@@ -334,23 +340,36 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 	return true;
 }
 
+/* Let what a cgroup has waiting on a disk, or on all disks, pass.  Returns true if it has a group. */
+static bool ioband_hurry_css(struct cgroup_subsys_state *css, struct request_queue *own, bool all)
+{
+	struct blkcg_gq *blkg;
+	struct ioband_grp *grp;
+	bool has = false;
+
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		grp = blkg->q == own || all ? blkg_to_grp(blkg) : NULL;
+		if (!grp || !ioband_is_ready(grp))
+			continue;
+		ioband_share_hurry(grp);
+		has = true;
+	}
+	return has;
+}
+
 /*
- * See struct dirty_owner_ops.  Where the disk of the pages is not known, that is writeback to all
- * disks.
+ * See struct dirty_owner_ops.  Where the disk of the pages is not known, these are writes to all
+ * disks.  The writes of a removed group are those of the group above it.  Writes of the root group
+ * wait: nothing would bound how many there are, and nobody would pay for them.
  */
 static void ioband_dirty_hurry(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
 	struct request_queue *own = owner ? dev_to_disk(owner)->queue : NULL;
-	bool above = ioband_is_above(bdi);
-	struct blkcg_gq *blkg;
-	struct ioband_grp *grp;
+	bool all = ioband_is_above(bdi);
 
-	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		grp = blkg->q == own || above ? blkg_to_grp(blkg) : NULL;
-		if (grp && ioband_is_ready(grp))
-			ioband_share_hurry(grp);
-	}
+	while (css->parent && !ioband_hurry_css(css, own, all))
+		css = css->parent;
 }
 
 static const struct dirty_owner_ops ioband_dirty_ops = {
