@@ -155,7 +155,7 @@ s64 ioband_share_debt_ns(struct ioband_grp *grp)
  *
  * They do not have to while the gate is open, the device has room, or no other group has I/O.
  *
- * Context: any but hard interrupts; dev->lock not held.
+ * Context: any but hard interrupts; i_pages may be held, dev->lock not.
  * Return: ns, an estimate: tasks have to ask again after some time.
  */
 s64 ioband_share_owed_ns(struct ioband_grp *grp, bool below)
