@@ -228,7 +228,8 @@ static bool ioband_hurry_locked(struct ioband_grp *grp)
 	if (grp->dev->dead || grp->share.own.where == IOBAND_STUCK)
 		return false;
 	/* on a slow device the flusher itself may wait for so long before it submits a bio */
-	grp->share.hurry_until_ns = now + max(IOBAND_HURRY_NS, IOBAND_HURRY_LATENCIES * sh->latency);
+	grp->share.hurry_until_ns = now +
+				    max(IOBAND_HURRY_NS, IOBAND_HURRY_LATENCIES * sh->latency);
 	ioband_hurry_synced(&grp->share);
 	if (!bio_list_empty(fifo))
 		ioband_lease_end(grp->dev, now);

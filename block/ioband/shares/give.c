@@ -154,8 +154,8 @@ bool ioband_is_joined(const struct bio *bio, sector_t sector)
 
 /*
  * Have a bio that has waited submitted near the CPU that it came from.  Bios are submitted in the
- * order in which the gate dispatched them, but for those dispatched out of turn, @rw is WRITE: there
- * may be more of them than the device has tags.
+ * order in which the gate dispatched them, but for those dispatched out of turn: for these @rw is
+ * WRITE, since there may be more of them than the device has tags.
  */
 static void ioband_send_waited(struct ioband_grp *grp, struct bio *bio, s64 arrival,
 			       unsigned int cpu, int rw, s64 now)

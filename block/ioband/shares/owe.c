@@ -9,13 +9,13 @@
  *
  *  - The tasks that submit such bios wait on their way to user space, for IOBAND_DELAY_NS at most.
  *    Most of these bios are metadata and swap.
- *  - Writeback that others wait for is submitted by the flusher, by a task of another group, or by a
- *    worker.  The tasks that would dirty more pages wait, see writeback/pace.c, until the others
- *    have had as much for their weight: the pages would not have been written before either.  The
- *    others may use the device less, or in ways that do not advance the virtual time; so the wait
- *    ends after TIMES the time that a device takes which does nothing else, and after
- *    IOBAND_OWE_NS.  Without this rule a group that syncs its own pages all the time could have most
- *    of the device, whatever its weight is.
+ *  - Writeback that others wait for is submitted by the flusher, by a task of another group, or
+ *    by a worker.  The tasks that would dirty more pages wait, see writeback/pace.c, until the
+ *    others have had as much for their weight: the pages would not have been written before
+ *    either.  The others may use the device less, or in ways that do not advance the virtual
+ *    time; so the wait ends after TIMES the time that a device takes which does nothing else, and
+ *    after IOBAND_OWE_NS.  Without this rule a group that syncs its own pages all the time could
+ *    have most of the device, whatever its weight is.
  *
  * A node's ->due is the tag that it would have if nothing had been forgiven since writeback first
  * passed out of turn.
@@ -49,7 +49,7 @@ static bool ioband_has_room(struct ioband_dev *dev)
 	       ioband_counted(sh) + ioband_uncounted(dev) < ioband_depth_now(sh);
 }
 
-/* The device time, ns, that siblings need until they have had as much as a node, without @free_ns. */
+/* The device time, ns, until siblings have had as much as a node, without @free_ns. */
 static s64 ioband_node_ahead_ns(const struct ioband_node *n, s64 free_ns)
 {
 	s64 ahead = n->due - n->above->vtime;

@@ -10,8 +10,8 @@
  * group has bought (lease.c).  bfq.c tells whether the I/O scheduler shares the disk instead.
  * gate.c holds all other bios.  tree.c knows which group is first and which groups have had more
  * than others; owe.c, who waits for bios that passed out of turn; await.c, for which groups others
- * have to wait; hang.c, whose I/Os hang.  give.c dispatches a bio, and those that continue it on the
- * disk.  observe.c learns from completions.  weight.c has the weights.  The arithmetic is in
+ * have to wait; hang.c, whose I/Os hang.  give.c dispatches a bio, and those that continue it on
+ * the disk.  observe.c learns from completions.  weight.c has the weights.  The arithmetic is in
  * math/share.h, cost.h, depth.h, window.h and worth.h.
  *
  * Invariants, all under dev->lock:

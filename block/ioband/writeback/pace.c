@@ -136,8 +136,8 @@ static void ioband_rate_add(struct dirty_rate *rate, struct ioband_grp *grp, s64
  * Add the limits of disks below a device.  It can have several disks below, and it is not known
  * which of them a file is on: a disk counts if unpaid writes of the group have reached it in the
  * last IOBAND_BELOW_NS.  On disks that the group has not used yet, groups above it may have
- * limits.  Where the device has weights, the group waits for writeback of its own that passed out of
- * turn on any disk.
+ * limits.  Where the device has weights, the group waits for writeback of its own that passed out
+ * of turn on any disk.
  */
 static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp *own,
 			      struct dirty_rate *rate)
@@ -340,7 +340,7 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 	return true;
 }
 
-/* Let what a cgroup has waiting on a disk, or on all disks, pass.  Returns true if it has a group. */
+/* Let what a cgroup has waiting on a disk or on all disks pass.  Returns true if it has a group. */
 static bool ioband_hurry_css(struct cgroup_subsys_state *css, struct request_queue *own, bool all)
 {
 	struct blkcg_gq *blkg;
