@@ -6,6 +6,7 @@
  * Tasks and pages that need no accounting: those of the root group, and those of groups that
  * nothing limits; see dirty_leave.c.
  */
+#include <linux/blk-cgroup.h>
 #include <linux/dcache.h>
 #include <linux/jiffies.h>
 #include <linux/magic.h>
