@@ -278,9 +278,7 @@ static inline u64 ktime_get_ns(void)
 /* as with HZ=1000 */
 #define jiffies			((unsigned long)(lab_now / NSEC_PER_MSEC))
 #define msecs_to_jiffies(ms)	((unsigned long)(ms))
-#define nsecs_to_jiffies(ns)	((unsigned long)((ns) / NSEC_PER_MSEC))
 #define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
-#define time_before(a, b)	((long)((a) - (b)) < 0)
 
 typedef struct {
 	s64	free_at;	/* ns */
