@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Judges the output of a test (TAP) and its exit status: counts test points and finds causes of failures."""
+import collections
 import re
 
+# A test point. state: 'passed', 'failed' or 'skipped'; why: of a failure or a skipped point, a line; notes: the lines
+# that were printed with it, without their "# ".
+Case = collections.namedtuple('Case', 'state name why notes')
 POINT = re.compile(r'^\s*(ok|not ok)\b\s*(\d*)\s*(?:- )?(.*)$')
 PLAN = re.compile(r'^\s*1\.\.(\d+)')
 # Exit statuses of scripts/boot and of kselftests.
@@ -33,20 +37,39 @@ class Result:
         return f'{text}, {self.skipped} skipped' if self.skipped else text
 
 
+def cases(text):
+    """Returns the Cases of the "ok" and "not ok" lines. Their notes are the comments above, and those right below that
+    are indented."""
+    found, notes, below = [], [], False
+    for line in text.splitlines():
+        line = line.rstrip('\r')
+        match = POINT.match(line)
+        if match:
+            good, number, what = match.groups()
+            name, *skip = re.split(r'#\s*SKIP\b', what, maxsplit=1, flags=re.I)
+            state = 'skipped' if skip else 'passed' if good == 'ok' else 'failed'
+            why = skip[0].strip() if skip else (what.strip() or line.strip()) if state == 'failed' else ''
+            # A point has the same name whether it passes or not: scripts/lib/report.sh adds where the log is.
+            name = (name if skip else what).strip() or number or line.strip()
+            name = re.sub(r': see \S+$', '', name)
+            found.append(Case(state, name, why, notes))
+            notes = []
+        elif line.startswith('#'):
+            (found[-1].notes if below and line.startswith('#   ') else notes).append(line[1:].strip())
+        below = bool(match) or below and line.startswith('#   ')
+    return found
+
+
 def points(text):
     """Returns the Result of the "ok" and "not ok" lines alone."""
     result = Result()
-    for line in text.splitlines():
-        match = POINT.match(line.rstrip('\r'))
-        if not match:
-            continue
-        good, _, what = match.groups()
-        if re.search(r'#\s*SKIP\b', what, re.I):
+    for case in cases(text):
+        if case.state == 'skipped':
             result.skipped += 1
-        elif good == 'ok':
+        elif case.state == 'passed':
             result.passed += 1
         else:
-            result.fail(what.strip() or line.strip())
+            result.fail(case.why)
     return result
 
 

@@ -54,6 +54,13 @@ class TestJudge(unittest.TestCase):
         self.assertEqual(tap.splat(log, 'WARNING: bad'), 'block/bio.c:7 is wrong | bio_put')
         self.assertEqual(tap.splat(log, 'WARNING: else'), '')
 
+    def test_cases(self):
+        """cases() has each point with its comments: those above, and indented ones right below."""
+        text = TWO + '# else\nnot ok c: see x.log\n#   no\n# d\nok 4 # SKIP none\n'
+        self.assertEqual([tuple(case) for case in tap.cases(text)], [
+            ('passed', 'a', '', []), ('passed', 'b', '', ['got 3']), ('failed', 'c', 'c: see x.log', ['else', 'no']),
+            ('skipped', '4', 'none', ['d'])])
+
     def test_prints_the_contract_line(self):
         """The sum names skipped points only if there are any."""
         self.assertEqual(str(tap.judge(TWO, 0)), '2 passed, 0 failed')
