@@ -20,12 +20,6 @@ from patchfile import Patch, PatchError
 # Files whose place in this repository is not their place in the kernel.
 ELSEWHERE = {'block/ioband/Kconfig': 'Kconfig.snippet'}
 KERNEL_DIRS = ('block', 'Documentation', 'fs', 'include', 'kernel', 'mm', 'tools')
-# The number of changed lines allowed in files of mainline, for limits and weights, and for recording the dirtiers of
-# pages; and the files that only register what is new.
-HOOK_LIMIT = 150
-OWNERS_LIMIT = 107
-OWNERS = ('mm/', 'fs/')
-REGISTRATION = re.compile(r'MAINTAINERS|Documentation/.*|tools/testing/selftests/Makefile')
 SECTION = re.compile(r'\[(\w+)\]')
 
 

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, SCRIPTS + '/lib')
 import manifest     # noqa: E402
 import patchfile    # noqa: E402
+import size     # noqa: E402
 from patchfile import Patch     # noqa: E402
 
 
@@ -37,6 +39,7 @@ class TestSeries(unittest.TestCase):
         self.write(self.tree, 'block/core.c', ''.join(f'{i}\n' for i in range(20)).replace('\n7\n', '\n7\nhook();\n'))
         self.write(self.tree, 'MAINTAINERS', 'a\nioband\nz\n')
         self.commit('block: hook b')
+        self.write(self.top, 'patches/budget', 'none 100\nhooks 150\n')
         self.series('from-tree', self.tree)
 
     def git(self, cwd, *args):
@@ -75,7 +78,9 @@ class TestSeries(unittest.TestCase):
     def test_round_trip(self):
         """A tree made into patches and these into a tree is the same tree; registration is counted apart from hooks."""
         self.assertEqual(self.read('Kconfig.snippet'), 'config A\n')
-        self.assertIn('hooks 1 lines of 150, registration 1 lines', self.series('check'))
+        out = self.series('check')
+        self.assertIn("     1    150  hooks in mainline's other files\n", out)
+        self.assertIn('     1      -  registration in files of mainline\n', out)
         self.same_as_work()
         self.assertEqual(self.git(self.tree, 'diff', 'work', 'again'), '')
         self.assertEqual(self.series('export'), '')
@@ -128,7 +133,7 @@ class TestSeries(unittest.TestCase):
         self.write(self.tree, 'block/core.c', 'x\n' * 140)
         self.commit('block: more')
         self.series('from-tree', self.tree)
-        self.assertIn('more than 150', self.series('check', status=1))
+        self.assertIn('more than the budget of 150', self.series('check', status=1))
 
     def test_fix_in_front(self):
         """A fix of mainline before the first added file is not a hook; the same fix after it is one."""
@@ -137,16 +142,20 @@ class TestSeries(unittest.TestCase):
         self.commit('block: mend core')
         self.git(self.tree, 'cherry-pick', 'base..work')
         self.series('from-tree', self.tree)
-        self.assertIn('3 patches, 4 new files, hooks 1 lines of 150', self.series('check'))
+        out = self.series('check')
+        self.assertIn('3 patches, 4 new files\n', out)
+        self.assertIn("     1    150  hooks in mainline's other files\n", out)
+        self.assertIn('   200      -  fixes of mainline in the first patches\n', out)
         self.git(self.tree, 'checkout', '-q', 'work')
         self.git(self.tree, 'cherry-pick', 'mended~2')
         self.series('from-tree', self.tree)
-        self.assertIn('more than 150', self.series('check', status=1))
+        self.assertIn('more than the budget of 150', self.series('check', status=1))
 
     def test_letters(self):
         """Each series has its cover letter, with the number, the list and the diffstat of its own patches."""
         manifest = self.read('patches/series').splitlines()
         self.write(self.top, 'patches/series', f'# head\n[one]\n{manifest[0]}\n[two]\n{manifest[1]}\n')
+        self.write(self.top, 'patches/budget', 'one 3\ntwo 2\nhooks 1\n')
         for name in 'one', 'two':
             self.write(self.top, f'patches/cover-letter-{name}.txt', f'Subject: [PATCH 0/9] block: {name}\n\nWhy.\n')
         self.series('export')
@@ -177,6 +186,102 @@ class TestSeries(unittest.TestCase):
         self.series('check')
         self.same_as_work()
         self.assertEqual(self.git(self.tree, 'show', '--name-only', '--format=', 'HEAD'), 'MAINTAINERS\nblock/core.c\nblock/ioband/Makefile\n')
+
+
+    def budget(self, text):
+        """Puts both patches into a series each, a and b, with this budget. a has 3 lines of kernel code, and b 2."""
+        first, second = (line for line in self.read('patches/series').splitlines() if ':' in line)
+        self.write(self.top, 'patches/series', f'[a]\n{first}\n[b]\n{second}\n')
+        self.write(self.top, 'patches/budget', text)
+
+    def test_at_budget(self):
+        """Parts as large as their budget pass, and size prints where their lines are."""
+        self.budget('a 3\nb 2 # to become 1\nhooks 1\nhooks mm/ fs/ 0\n')
+        self.series('check')
+        out = self.series('size', '--files')
+        self.assertIn(' lines budget  part\n     3      3  a\n     2      2  b\n', out)
+        self.assertIn('     0      0  hooks in mm/ and fs/\n', out)
+        self.assertIn('\na\n     3  block/ioband/\n             1  Kconfig\n             1  Makefile\n'
+                      '             1  a.c\n\nb\n', out)
+        out = self.series('size')
+        self.assertIn("\nhooks in mainline's other files\n     1  block/\n             1  core.c\n", out)
+        self.assertNotIn('a.c', out)
+
+    def test_over_budget(self):
+        """A part that is larger than its budget by a line is a failure that names it, its lines and the budget."""
+        hooks = "hooks in mainline's other files"
+        for text, want in (('a 2\nb 2\nhooks 1\n', 'a: 3 lines, 1 more than the budget of 2'),
+                           ('a 3\nb 1\nhooks 1\n', 'b: 2 lines, 1 more than the budget of 1'),
+                           ('a 3\nb 2\nhooks 0\n', f'{hooks}: 1 lines, 1 more than the budget of 0'),
+                           ('a 3\nb 2\nhooks 1\nhooks block/ 0\n', 'hooks in block/: 1 lines, 1 more than')):
+            with self.subTest(budget=text):
+                self.budget(text)
+                out = self.series('check', status=1)
+                self.assertRegex(out, f'error: {want}.* in patches/budget\n next: ')
+                self.assertEqual(out.count('error:'), 1)
+        self.series('size')
+
+    def test_later_series(self):
+        """Lines that a later series adds to a file of an earlier one count for the later one."""
+        self.write(self.top, 'block/ioband/Makefile', 'obj-y += a.o\nobj-y += b.o\nobj-y += c.o\n')
+        self.budget('a 3\nb 3\nhooks 1\n')
+        self.series('export')
+        self.series('check')
+        patch = self.read('patches/0002-block-hook-b.patch')
+        self.assertIn('+obj-y += c.o\n', patch)
+        texts = {name: self.read('patches/' + name) for name in ('0001-block-add-a.patch', '0002-block-hook-b.patch')}
+        self.assertEqual(size.series_lines(manifest.Series(self.top), texts), {
+            'a': {f'block/ioband/{name}': 1 for name in ('Kconfig', 'Makefile', 'a.c')},
+            'b': {'block/ioband/Makefile': 2, 'block/ioband/b.c': 1}})
+
+    def test_apart(self):
+        """Tests, documents and tools are no kernel code."""
+        self.git(self.tree, 'checkout', '-q', 'work')
+        for path in ('block/ioband/tests/a_kunit.c', 'block/ioband/tests/Kconfig', 'kernel/cgroup/b_kunit.c',
+                     'Documentation/b.rst', 'tools/cgroup/b.py', 'tools/testing/b.c'):
+            self.write(self.tree, path, 'x\n' * 50)
+        self.write(self.tree, 'include/trace/events/b.h', 'x\n' * 7)
+        self.commit('block: test b')
+        self.series('from-tree', self.tree)
+        self.assertIn('    12    100  none\n', self.series('check'))
+
+    def test_budget_of_other_series(self):
+        """A budget that lacks a series or has another one is an error, and so is a repository without a budget."""
+        for text, want in (('a 3\nhooks 1\n', 'no line for the series b\n next: write "b 2"'),
+                           ('a 3\nb 2\nc 1\nhooks 1\n', 'no series c')):
+            self.budget(text)
+            self.assertRegex(self.series('check', status=1), f'error: patches/budget.*{want}')
+        os.remove(self.top + '/patches/budget')
+        self.assertIn('error: there is no patches/budget', self.series('check', status=1))
+
+
+class TestBudget(unittest.TestCase):
+    """The text of patches/budget."""
+
+    def test_fits(self):
+        """Lines without comments are numbers of lines of series, and of hooks in folders and in all other files."""
+        self.assertEqual(size.read_budget('# x\n\na 3 # to become 2\nhooks mm/ fs/ 4\nhooks 5\n'),
+                         ({'a': 3}, {('mm/', 'fs/'): 4, (): 5}))
+
+    def test_does_not_fit(self):
+        """A line without sense, one that is there twice, and a budget without hooks are errors."""
+        cases = {'a 3\na 3\n': 'line 2: a 3', 'a 3\n': 'no line'}
+        cases.update((text, 'line 1') for text in ('a\n', 'a many\n', 'a -3\n', 'a mm/ 3\n', 'hooks mm 3\n', '3\n'))
+        for text, want in cases.items():
+            with self.subTest(budget=text), \
+                    self.assertRaisesRegex(patchfile.PatchError, f'patches/budget.*{want}.*\n next: '):
+                size.read_budget(text)
+
+    def test_moved(self):
+        """Lines that a later series moves from a file of an earlier one count once: the later one has none more."""
+        header = 'From: T <t@example.org>\nSubject: [PATCH] x\n\nWhy.\n---\n\n'
+        texts = {'1': header + str(patchfile.new_file('block/a.c', 'a\nb\nc\n')),
+                 '2': header + str(patchfile.changed_file('block/a.c', 'a\nb\nc\n', 'a\n')) +
+                 str(patchfile.new_file('block/b.c', 'b\nc\nd\n'))}
+        series = types.SimpleNamespace(adds=texts, owner={'block/a.c', 'block/b.c'},
+                                       letters={'cover-letter-a.txt': ['1'], 'cover-letter-b.txt': ['2']})
+        self.assertEqual(size.series_lines(series, texts),
+                         {'a': {'block/a.c': 3}, 'b': {'block/a.c': -2, 'block/b.c': 3}})
 
 
 class TestStat(unittest.TestCase):
