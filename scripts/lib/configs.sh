@@ -2,9 +2,28 @@
 # Sourced after lib.sh: says what each kernel configuration consists of, where it is built, and how it boots.
 # shellcheck shell=bash
 
+# Prints the names of the kernels that can boot: those of scripts/build, uml-vt with other roots, and what scripts/bench
+# and scripts/check-deb make.
+config_names() {
+	echo uml-vt uml-demo uml-base uml-debug uml-tools uml-tools-long uml-tools-real
+	echo qemu qemu-tools qemu-trace qemu-kcsan qemu-rt qemu-cluster qemu-plain qemu-deb
+}
+
+# config_known NAME: dies if there is no such kernel
+config_known() {
+	# shellcheck disable=SC2046 # names are words
+	one_of kernel "$1" $(config_names)
+}
+
+# config_built NAME: dies if there is no such kernel, or if it is not built
+config_built() {
+	config_known "$1"
+	[ -f "$(config_image "$1")" ] || die "no kernel $(config_image "$1")" "scripts/build $1"
+}
+
 config_fragments() {
 	case $1 in
-	uml-vt|uml-tools*) echo base fs uml vt containers ;;
+	uml-vt|uml-tools|uml-tools-long|uml-tools-real) echo base fs uml vt containers ;;
 	uml-demo)  echo base uml vt ;;
 	uml-base)  echo base uml smp ;;
 	uml-debug) echo base uml smp debug ;;

@@ -24,6 +24,30 @@ die() {
 # Prints the comment block at the head of the calling script, which is its help text.
 help() { sed -n '3,/^[^#]/{/^# shellcheck/d; s/^# \{0,1\}//p}' "$0"; }
 
+# usage FEWEST MOST ARGUMENT...: prints the help text and ends the script if an ARGUMENT is --help. It is an error if
+# there are not FEWEST to MOST of them (MOST may be "any"), or if one is another option. Scripts call this, and check
+# all names that they are given, before they fetch, build or test anything.
+usage() {
+	local fewest=$1 most=$2 argument
+	shift 2
+	for argument; do
+		case $argument in
+		--help) help; exit 0 ;;
+		-*) die "unknown option $argument" "$0 --help" ;;
+		esac
+	done
+	[ $# -ge "$fewest" ] || die "an argument is missing" "$0 --help"
+	[ "$most" = any ] || [ $# -le "$most" ] || die "one argument too many: '${*:most + 1:1}'" "$0 --help"
+}
+
+# one_of WHAT NAME KNOWN...: dies unless NAME is one of the KNOWN names of a WHAT, such as "part"
+one_of() {
+	local what=$1 name=$2 known
+	shift 2
+	for known; do [ "$known" != "$name" ] || return 0; done
+	die "no such $what: '$name'" "one of $*"
+}
+
 # BASE=6.12 is the series on that longterm kernel (patches/longterm.rst), with build outputs and results of its own.
 # What all kernels share, such as the root of Debian for guests, is in $SHARED.
 SHARED=$BUILD
@@ -47,6 +71,11 @@ case "$TOP$BUILD$OUT" in
 esac
 # a guest reads this file as well, where the folders of the host may be read-only
 [ -n "${IOBAND_GUEST:-}" ] || mkdir -p "$BUILD" "$OUT"
+
+# need_tree: dies if there is no patched kernel tree
+need_tree() {
+	[ -d "$BUILD/tree/block/ioband" ] || die "there is no patched kernel tree in $BUILD/tree" "scripts/apply"
+}
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
