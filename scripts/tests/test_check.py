@@ -23,12 +23,20 @@ class TestJudge(unittest.TestCase):
     """Outputs and exit statuses of stages, with (passed, failed, skipped)."""
 
     CASES = (
-        ('', 0, (1, 0, 0)),
+        ('', 0, (0, 1, 0)),                                             # printed nothing
+        ('kernel source: build/linux\n', 0, (0, 1, 0)),                 # no point
+        ('error: hm\n0 passed, 0 failed\n', 0, (0, 1, 0)),
+        ('# 0 of 0 scenarios are right\n', 0, (0, 1, 0)),
         ('', 1, (0, 1, 0)),
         ('ok a\nok b\n', 0, (2, 0, 0)),
         ('ok a\nnot ok b: see x\n', 1, (1, 1, 0)),
         ('ok a\n', 2, (1, 1, 0)),
-        ('ok a # SKIP no tree\n', 0, (0, 0, 1)),
+        ('ok a # SKIP no tree\n', 0, (0, 1, 1)),
+        ('ok a # SKIP no disk\nok b\n', 0, (1, 0, 1)),
+        ('0 passed, 0 failed, 2 skipped\n', 0, (0, 1, 2)),
+        ('ok a\nok b\n2 passed, 0 failed\n', 0, (2, 0, 0)),
+        ('ok a\nnot ok b: see x\n2 passed, 0 failed\n', 0, (2, 1, 0)),  # the sum leaves a failure out
+        ('ok a\nnot ok b: see x\n1 passed, 1 failed\n', 1, (1, 1, 0)),
         ('passed x: 3 passed, 0 failed (1 s)\n3 passed, 0 failed\n', 0, (3, 0, 0)),
         ('FAILED x: 3 passed, 1 failed (1 s)\n  x: too slow\n3 passed, 1 failed, 2 skipped\n', 1, (3, 1, 2)),
         ('no test names qemu in its header\n0 passed, 0 failed\n', 1, (0, 1, 0)),
@@ -41,9 +49,24 @@ class TestJudge(unittest.TestCase):
                 result = check.judge(text, status)
                 self.assertEqual((result.passed, result.failed, result.skipped), want)
 
+    def test_makes(self):
+        """What only makes something has no point, and fails by its exit status alone."""
+        for text, status, want, shown in (('', 0, (0, 0, 0), 'made'),
+                                          ('ok a\n1 passed, 0 failed\n', 0, (0, 0, 0), 'made'),
+                                          ('error: no disk\n', 1, (0, 1, 0), '0 passed, 1 failed')):
+            result = check.judge(text, status, makes=True)
+            self.assertEqual(((result.passed, result.failed, result.skipped), str(result)), (want, shown))
+
+    def test_makers(self):
+        """Stages that others need make something, and all others test something."""
+        needed = {name for stage in check.STAGES for name in stage.needs}
+        self.assertEqual({stage.name for stage in check.STAGES if stage.makes}, needed)
+
     def test_cause(self):
         """The cause is the script's own error message if it has one."""
         self.assertEqual(check.judge('hm\nerror: no disk\n next: buy one\n', 1).causes, ['error: no disk'])
+        self.assertEqual(check.judge('ok a\nnot ok b: see x\n1 passed, 1 failed\n', 1).causes, ['b: see x'])
+        self.assertEqual(check.judge('FAILED x: 1\n  x: too slow\n0 passed, 1 failed\n', 1).causes, ['x: too slow'])
 
 
 class Fake(check.Stage):  # type: ignore[name-defined]
@@ -67,7 +90,7 @@ class Fake(check.Stage):  # type: ignore[name-defined]
         with Fake.guard:
             Fake.running -= 1
             Fake.builds -= self.build
-        self.result = check.judge('', int(self.fails))
+        self.result = check.judge('' if self.fails else 'ok it ran\n', int(self.fails))
         self.state = 'failed' if self.fails else 'passed'
 
 
