@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the device lab: each scenario without the gate and with it; prints which results are not right.
 
-usage: lab.py DIRECTORY [NAME...] [--seeds N] [--report]
+usage: lab.py DIRECTORY [NAME...] [--seeds N] [--report | --list]
 
 DIRECTORY has the program sim. Prints, for each time that a scenario measures, the results without the gate and those of
 the worst of N seeds with it, and a line of TAP for each scenario. Fails if a result is not right; with --report never.
+With --list it only prints the names of the scenarios that would run.
 """
 import argparse
 import concurrent.futures
@@ -103,15 +104,31 @@ def run(directory, scenario, seeds, pool):
     return worst
 
 
+class Parser(argparse.ArgumentParser):
+    """Says in two lines what is wrong with the command line, and what to do."""
+
+    def error(self, message):
+        print(f"error: {message}\n next: {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
 def main():
     """Parses the command line, and does what it asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--report", action="store_true", help="never fail, only report")
+    parser.add_argument("--list", action="store_true", help="only print the names of the scenarios")
     parser.add_argument("name", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()   # names may also stand behind options
     chosen = [s for s in SCENARIOS if not args.name or s.name in args.name]
+    for name in set(args.name) - {s.name for s in SCENARIOS}:
+        sys.exit(f"error: no such scenario: '{name}'\n next: one of {' '.join(s.name for s in SCENARIOS)}")
+    if args.seeds < 1:
+        parser.error("--seeds: at least one is needed")
+    if args.list:
+        print(*(s.name for s in chosen), sep="\n")
+        return 0
     failed = 0
     print(f"TAP version 13\n1..{len(chosen)}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
