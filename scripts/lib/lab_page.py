@@ -4,8 +4,11 @@
 
 usage: lab_page.py LOG
 """
+import os
 import re
 import sys
+
+import usage
 
 HEAD = ('| scenario | what | none | ioband | groups: part of the I/Os, p99 in us |\n'
         '| --- | --- | ---: | ---: | --- |\n')
@@ -44,7 +47,9 @@ def table(text, order=()):
 
 
 if __name__ == '__main__':
-    if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
-        sys.exit(__doc__)
+    if '--help' in sys.argv:
+        sys.exit(print(__doc__))
+    if len(sys.argv) != 2 or not os.path.isfile(sys.argv[1]):
+        usage.fail('lab_page.py needs one argument, a file', 'scripts/lab --seeds 20 >LOG, then lab_page.py LOG')
     with open(sys.argv[1], encoding='utf-8') as file:
         print(table(file.read()), end='')
