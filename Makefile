@@ -18,7 +18,7 @@ help:
 	@echo 'make vm              a virtual machine with a Debian root and systemd, to try things in (KVM if it is there)'
 	@echo 'make deb             Debian packages of the patched kernel, from the configuration of this machine, or CONFIG=FILE'
 	@echo 'make check-disk DISK=/dev/...  limits and weights on a disk of this machine, which must run ioband; only reads,'
-	@echo '                     unless ERASE=yes; prints a report (two minutes)'
+	@echo '                     unless ERASE=yes; READ=yes: also if in use or with data; prints a report (two minutes)'
 	@echo 'make check-deb       installs such packages in a Debian root, boots what they installed (half an hour)'
 	@echo 'make check-vm        drives make vm as its user would (ten minutes without KVM)'
 	@echo 'make check-cluster   limits on clustered md: two guests with the same disks (four minutes)'
@@ -54,7 +54,7 @@ quick:
 	@scripts/series check >/dev/null
 	@scripts/mutants --check
 	@scripts/build uml-vt
-	@scripts/kunit uml-vt | tail -n 1
+	@points=$$(scripts/kunit uml-vt) || { echo "$$points"; exit 1; }; echo "$$points" | tail -n 1
 	@scripts/selftest uml-vt $(QUICK)
 
 check-longterm:
