@@ -10,6 +10,7 @@ help:
 	@echo 'make demo            limits and weights on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (the first time it builds a kernel)'
 	@echo 'make check           tests of the sources, and of kernels in guests; ends with "N passed, N failed" (about an hour)'
+	@echo 'make check-all       the same with what takes long: the tests on x86-64 in qemu (before a series is sent)'
 	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman, docker, libvirt and LXC in Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'
@@ -44,6 +45,10 @@ demo:
 check:
 	@scripts/deps build
 	@scripts/check
+
+check-all:
+	@scripts/deps build
+	@scripts/check --all
 
 # what fails most often, and soonest
 QUICK = abi_v1 abi_v2 limit_default limit_split limit_burst dirty_escape limit_window limit_hierarchy \
@@ -145,4 +150,4 @@ clean:
 distclean:
 	rm -rf out build
 
-.PHONY: help demo check quick check-cluster check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean
+.PHONY: help demo check check-all quick check-cluster check-deb check-disk check-longterm check-tools check-vm bench deb vm lab lab-long shell tree patches selftest torture mutants clean distclean

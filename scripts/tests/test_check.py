@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
@@ -17,6 +18,7 @@ spec = importlib.util.spec_from_loader('check', loader)
 assert spec
 check = importlib.util.module_from_spec(spec)
 loader.exec_module(check)
+runner = check.runner
 
 
 class TestJudge(unittest.TestCase):
@@ -101,7 +103,7 @@ class TestRunner(unittest.TestCase):
         """Runs stages without output; returns the total as text."""
         Fake.running, Fake.builds, Fake.most, Fake.order = 0, 0, [0, 0], []
         with tempfile.TemporaryFile('w') as file, contextlib.redirect_stdout(file):
-            return str(check.Runner(stages).run())
+            return str(runner.Runner(stages).run())
 
     def test_two_at_once_one_build(self):
         """Builds never overlap, tests do, and no stage runs before those that it needs."""
@@ -121,7 +123,39 @@ class TestRunner(unittest.TestCase):
         """The last lines name the stages that failed, with the causes."""
         stages = [Fake('b', fails=True), Fake('other'), Fake('t', ('b',))]
         self.runner(*stages)
-        self.assertEqual(check.failures(stages), ['b: exit status 1', 't: not run: b failed'])
+        self.assertEqual(runner.failures(stages), ['b: exit status 1', 't: not run: b failed'])
+
+    def test_left(self):
+        """What is left is what was expected of the rest, corrected by how fast the ended stages were, in two lanes."""
+        stages = [Fake('a'), Fake('b'), Fake('new')]
+        run = runner.Runner(stages, {'a': 100, 'b': 200})
+        self.assertEqual(run.left(), (100 + 200 + runner.NEW_S) / 2)
+        stages[0].state, stages[0].seconds = 'passed', 50
+        self.assertEqual(run.left(), (200 + runner.NEW_S) / 2 / 2)
+
+    def test_progress(self):
+        """While a stage runs, a line says how long it has been running."""
+        with tempfile.TemporaryFile('w+') as file, contextlib.redirect_stdout(file), mock.patch.object(runner, 'EVERY_S', 0.005):
+            runner.Runner([Fake('slow')]).run()
+            file.seek(0)
+            self.assertRegex(file.read(), r'running  slow \(0m00s\); about \d+m\d\ds left')
+
+    def test_times(self):
+        """The slowest stage and the slowest test come first; what is written can be read."""
+        with tempfile.TemporaryDirectory() as folder:
+            stages = [Fake('quick'), Fake('tests')]
+            for stage, seconds in zip(stages, (1, 90)):
+                stage.seconds, stage.log, stage.result = seconds, f'{folder}/{stage.name}', check.judge('ok a\n', 0)
+            stages[1].command = ['selftest', 'uml-vt']
+            with open(stages[1].log, 'w', encoding='utf-8') as file:
+                file.write('passed a: 1 passed, 0 failed (1.5 s)\nFAILED b_c: 1 passed, 1 failed (80.0 s)\n')
+            lines = runner.table(stages)
+            self.assertEqual([line.split(None, 1) for line in lines if line.startswith(' ')],
+                             [['1m30s', 'tests: 1 passed, 0 failed'], ['0m01s', 'quick: 1 passed, 0 failed'],
+                              ['80.0s', 'uml-vt b_c'], ['1.5s', 'uml-vt a']])
+            runner.write_seconds(folder + '/seconds', stages)
+            self.assertEqual(runner.read_seconds(folder + '/seconds'),
+                             {'quick': 1, 'tests': 90, 'uml-vt a': 1.5, 'uml-vt b_c': 80})
 
 
 if __name__ == '__main__':
