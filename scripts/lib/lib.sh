@@ -129,6 +129,33 @@ at_once() {
 	return $rc
 }
 
+# once FILE... -- COMMAND [ARGUMENT...]: runs COMMAND, a program or a function, unless it has succeeded before with the
+# same arguments and the same contents of the FILEs, which have to be all that it reads. Successes are noted in
+# ~/.cache/ioband for every clone of the project; those that nobody has asked for in 30 days are forgotten. With
+# IOBAND_ONCE=no COMMAND runs always.
+once() {
+	local files=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/ioband noted
+	while [ "$1" != -- ]; do
+		files+=("$1")
+		shift
+	done
+	shift
+	# the same in every clone
+	noted=$cache/$({
+		printf '%s\n' "$@"
+		declare -f "$1" || sha256sum "$(command -v "$1")"
+		sha256sum -- "${files[@]}"
+	} | sed "s,$TOP/,,g" | sha256sum | cut -c 1-64)
+	if [ "${IOBAND_ONCE:-}" != no ] && [ -f "$noted" ]; then
+		touch "$noted"
+		return 0
+	fi
+	"$@" || return
+	mkdir -p "$cache"
+	: >"$noted"
+	find "$cache" -type f -mtime +30 -delete
+}
+
 # with_build_lock COMMAND...: runs COMMAND under a lock, so that this machine builds one kernel at a time
 with_build_lock() {
 	flock "${IOBAND_BUILD_LOCK:-$SHARED/.lock}" "$@"
@@ -139,6 +166,8 @@ with_tree_lock() { flock "$BUILD/.tree.lock" "$@"; }
 
 # Objects do not depend on the path of the project, so that ccache can give them to every clone.
 export KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 1970' KBUILD_BUILD_USER=ioband KBUILD_BUILD_HOST=build
+# The compiler itself lists the headers, so that what is not in the cache is preprocessed once and not twice.
+export CCACHE_DEPEND=1
 export CCACHE_BASEDIR=$BUILD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=time_macros
 
 # kernel_cc COMPILER: prints the compiler, such as gcc or aarch64-linux-gnu-gcc, behind ccache if that is installed
