@@ -10,7 +10,8 @@ POINT = re.compile(r'^\s*(ok|not ok)\b\s*(\d*)\s*(?:- )?(.*)$')
 PLAN = re.compile(r'^\s*1\.\.(\d+)')
 # Exit statuses of scripts/boot and of kselftests.
 SKIP = 4
-STATUS = {120: 'the kernel complained', 121: 'the guest ended without a status', 122: 'the emulator failed', 124: 'timed out'}
+STATUS = {120: 'the kernel complained', 121: 'the guest ended without a status', 122: 'the emulator failed', 123: 'the guest stood still',
+          124: 'timed out'}
 
 
 class Result:
