@@ -12,8 +12,9 @@
 # the window of 1 MiB/s, or 16 I/Os of 64 KiB a second, and a page for each task that has just dirtied one
 WINDOW=$((MiB / 4096 + 4))
 
-# stored FILE FIFO BYTES [S]: dirties a page, so that its group is known to write to the disk; and so many bytes through a
-# mapping as soon as somebody opens FIFO, with S seconds of rest after a quarter of the window
+# stored FILE FIFO BYTES [S]: dirties a page, so that its group is known to write to the disk, and notes that in
+# FIFO.ready; then dirties so many bytes through a mapping as soon as somebody opens FIFO, with S seconds of rest after a
+# quarter of the window
 stored() {
 	python3 - "$1" "$2" "$3" "${4:-0}" <<'EOF'
 import mmap, os, sys, time
@@ -22,6 +23,8 @@ os.ftruncate(fd, size)
 pages = mmap.mmap(fd, size)
 pages[0] = 1
 os.fsync(fd)
+with open(sys.argv[2] + ".ready", "a") as ready:
+    ready.write("x")
 os.open(sys.argv[2], os.O_RDONLY)
 for at in range(0, size, 4096):
     pages[at] = 1
@@ -36,13 +39,15 @@ stores() {
 	cap "${4%/*}" "$DEV" "$2"
 	rm -f "$TMP/begin"
 	mkfifo "$TMP/begin"
+	: >"$TMP/begin.ready"
 	for i in "${@:4}"; do
 		in_group "$i" bash -c "$(declare -f stored); stored '$MNT/${i##*/}' '$TMP/begin' $3 ${REST:-}" &
 		tasks+=($!)
 	done
-	sleep 2
+	until [ "$(stat -c %s "$TMP/begin.ready")" = ${#tasks[@]} ]; do sleep 0.1; done
 	: >"$TMP/begin"
-	most=$(most_pages 1 0.01)
+	# a second after the first window the limit lets them fill it again
+	most=$(most_pages 2 0.005)
 	for task in "${tasks[@]}"; do wait "$task"; done
 	echo "# most $most pages"
 	check "$1: no more pages than its window are dirty" in_range "$most" $((WINDOW / 2)) $WINDOW
@@ -50,8 +55,9 @@ stores() {
 	sync
 }
 
-# A disk of 20 MiB/s, so that pages stay dirty for a moment; null_blk passes no longer I/O at that rate.
-slow_disk() { null_dev "$1" size=200 mbps=20 max_sectors=128 memory_backed=1; }
+# slow_disk NAME MIB: a disk of so many MiB/s, so that pages stay dirty for a moment; null_blk passes no longer I/O at
+# these rates.  Within a fiftieth of a second it does as much as it can do in that time at once.
+slow_disk() { null_dev "$1" size=200 mbps="$2" max_sectors=128 memory_backed=1; }
 
 # fresh: 30 groups write for the first time, one after the other, 128 KiB each
 fresh() {
@@ -150,13 +156,13 @@ plan 7
 sysctl -qw vm.dirty_writeback_centisecs=0 vm.dirty_background_ratio=60 vm.dirty_ratio=80
 mount_cgroup v2
 group p p/a p/b p/c p/d
-slow_disk room
+slow_disk room 4
 make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
 stores "four groups, a limit in I/Os" wiops=16 $((2 * MiB)) p/a p/b p/c p/d
 fresh
 umount "$MNT"
 
-slow_disk below
+slow_disk below 20
 below=$DEV
 dm_dev room "0 400000 linear $DEV 0"
 make_fs ext4 "$DEV" -q -F -N 80000 -E lazy_itable_init=0

@@ -8,7 +8,6 @@
 MNT=$TMP/mnt
 LIMIT_MS=100
 
-now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # timed COMMAND...: sets TOOK to the time that the command takes, in ms of virtual time
 timed() {

@@ -13,7 +13,6 @@ bounded() { [ "${IOBAND_GUEST:-}" = uml-vt ]; }
 # a second's worth; two minutes where a minute may pass between two commands, until it is raised
 RATE=$MiB
 bounded || RATE=$((MiB / 128))
-now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # submit_and_leave GROUP: held bios of GROUP, whose submitter has moved to another group
 submit_and_leave() {

@@ -9,7 +9,6 @@
 . "$(dirname "$0")/lib/stress_lib.sh"
 
 ROUNDS=${ROUNDS:-10}
-now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # stores FILE: eight tasks dirty pages through mappings, and make a debt with each page
 stores() {

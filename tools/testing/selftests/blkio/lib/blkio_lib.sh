@@ -29,6 +29,11 @@ undo=()			# commands, the last first
 # shellcheck source=lib/blkio_trace.sh
 . "$HERE/lib/blkio_trace.sh"
 
+# A process that starts costs user-mode Linux more than a hundred I/Os, and tests sleep in loops.
+mkfifo "$TMP/.sleep"
+exec {sleep_fd}<>"$TMP/.sleep"
+sleep() { read -rt "$1" -u "$sleep_fd" || true; }
+
 plan() { tap_plan=$1; echo "TAP version 13"; echo "1..$1"; }
 note() { printf '# %s\n' "$*"; }
 bail() { echo "Bail out! $*"; exit 1; }
@@ -265,6 +270,8 @@ end_loads() {
 	done
 	loads=()
 }
+
+now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # until_ns NS: sleeps until that time of CLOCK_MONOTONIC
 until_ns() {

@@ -6,8 +6,6 @@ MNT=$TMP/mnt
 before=() before_read=()
 mkdir "$MNT"
 
-now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
-
 # writes_of GROUP: the number of writes to the disk that the group has been charged for
 writes_of() {
 	if [ "$CGV" = v2 ]; then
@@ -138,14 +136,16 @@ EOF
 
 # most_pages SECONDS [INTERVAL]: the most pages that are dirty or being written at a time, of all dirtiers
 most_pages() {
-	local end most=0 nr
-	end=$(($(now_ms) + $1 * 1000))
-	while (($(now_ms) < end)); do
-		nr=$(pages)
-		((nr <= most)) || most=$nr
-		sleep "${2:-0.1}"
-	done
-	echo "$most"
+	python3 - "$1" "${2:-0.1}" <<'EOF'
+import re, sys, time
+seconds, interval = map(float, sys.argv[1:])
+end, most = time.monotonic() + seconds, 0
+while time.monotonic() < end:
+    with open("/sys/kernel/debug/dirty_owner") as file:
+        most = max(most, sum(map(int, re.findall(r"\b(?:dirty|writing)=(-?\d+)", file.read()))))
+    time.sleep(interval)
+print(most)
+EOF
 }
 
 # dirty_limit BYTES: sets the system's limit of dirty pages; writeback begins at half of it
