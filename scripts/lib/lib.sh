@@ -130,11 +130,11 @@ at_once() {
 }
 
 # once FILE... -- COMMAND [ARGUMENT...]: runs COMMAND, a program or a function, unless it has succeeded before with the
-# same arguments and the same contents of the FILEs, which have to be all that it reads. Successes are noted in
-# ~/.cache/ioband for every clone of the project; those that nobody has asked for in 30 days are forgotten. With
-# IOBAND_ONCE=no COMMAND runs always.
+# same arguments and the same contents of the FILEs, which have to be all that it reads; then prints what it printed.
+# Successes are noted in ~/.cache/ioband for every clone of the project; those that nobody has asked for in 30 days are
+# forgotten. With IOBAND_ONCE=no COMMAND runs always.
 once() {
-	local files=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/ioband noted
+	local files=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/ioband noted new rc=0
 	while [ "$1" != -- ]; do
 		files+=("$1")
 		shift
@@ -148,12 +148,16 @@ once() {
 	} | sed "s,$TOP/,,g" | sha256sum | cut -c 1-64)
 	if [ "${IOBAND_ONCE:-}" != no ] && [ -f "$noted" ]; then
 		touch "$noted"
+		cat "$noted"
 		return 0
 	fi
-	"$@" || return
 	mkdir -p "$cache"
-	: >"$noted"
+	new=$noted.$BASHPID
+	"$@" > >(tee "$new") || rc=$?
+	wait $!
+	if [ "$rc" = 0 ]; then mv "$new" "$noted"; else rm "$new"; fi
 	find "$cache" -type f -mtime +30 -delete
+	return "$rc"
 }
 
 # with_build_lock COMMAND...: runs COMMAND under a lock, so that this machine builds one kernel at a time

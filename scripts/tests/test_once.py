@@ -10,7 +10,7 @@ SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class TestOnce(unittest.TestCase):
-    """Each call of once() in a shell of its own; a run of the command leaves a line in the file ran."""
+    """Each call of once() is in a shell of its own; a run of the command leaves a line in the file "runs"."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp()
@@ -23,12 +23,16 @@ class TestOnce(unittest.TestCase):
             file.write(text)
 
     def once(self, argument='a', succeeds=True, body='echo ran', **environment):
-        """Calls once() for a function with this body; returns (whether it ran, whether it succeeded)."""
-        text = f'. {SCRIPTS}/lib/lib.sh; work() {{ {body}; {str(succeeds).lower()}; }}; once input -- work {argument}'
+        """Calls once() for a function with this body that prints a line; returns (whether it ran, whether it succeeded)."""
+        text = f'. {SCRIPTS}/lib/lib.sh; work() {{ {body} >>runs; echo printed; {str(succeeds).lower()}; }}; once input -- work {argument}'
         run = subprocess.run(['bash', '-c', text], cwd=self.folder, stdout=subprocess.PIPE, check=False, env=dict(
             os.environ, XDG_CACHE_HOME=self.folder + '/cache', IOBAND_BUILD=self.folder + '/build',
             IOBAND_OUT=self.folder + '/out', **environment))
-        return run.stdout == b'ran\n', run.returncode == 0
+        self.assertEqual(run.stdout, b'printed\n')
+        ran = os.path.exists(self.folder + '/runs')
+        if ran:
+            os.remove(self.folder + '/runs')
+        return ran, run.returncode == 0
 
     def test_again(self):
         """What has succeeded is not run again, in whatever folder the project is."""
