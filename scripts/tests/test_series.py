@@ -277,7 +277,7 @@ class TestBudget(unittest.TestCase):
         header = 'From: T <t@example.org>\nSubject: [PATCH] x\n\nWhy.\n---\n\n'
         texts = {'1': header + str(patchfile.new_file('block/a.c', 'a\nb\nc\n')),
                  '2': header + str(patchfile.changed_file('block/a.c', 'a\nb\nc\n', 'a\n')) +
-                 str(patchfile.new_file('block/b.c', 'b\nc\nd\n'))}
+                 str(patchfile.new_file('block/b.c', 'b\nc\ne\n'))}
         series = types.SimpleNamespace(adds=texts, owner={'block/a.c', 'block/b.c'},
                                        letters={'cover-letter-a.txt': ['1'], 'cover-letter-b.txt': ['2']})
         self.assertEqual(size.series_lines(series, texts),
