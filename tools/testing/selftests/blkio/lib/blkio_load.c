@@ -223,8 +223,8 @@ static bool pick_write(void)
 }
 
 /*
- * For all reads and for all writes: nobody looks at what is read, and a page that is touched costs
- * user-mode Linux more than an I/O.
+ * One for all reads and one for all writes that are under way: nobody looks at what is read, and a
+ * page that is touched costs user-mode Linux more than an I/O.  They are one if I/Os never overlap.
  */
 static char *buffers[2];
 
@@ -390,6 +390,10 @@ static struct io *alloc_ios(void)
 	if (*op == 'a')
 		return io;
 	for (i = 0; i < 2; i++) {
+		if (i == 1 && (depth == 1 || !op[1])) {
+			buffers[1] = buffers[0];
+			break;
+		}
 		if (posix_memalign((void **)&buffers[i], BUF_ALIGN, max_size))
 			fatal("buffers");
 		memset(buffers[i], 0x5a + i, max_size);
