@@ -24,6 +24,9 @@
 #define IOBAND_GROUP_SLACK_NS	(50 * NSEC_PER_USEC)
 #define IOBAND_GROUP		4
 
+/* held while a device gets ready: I3 */
+DEFINE_MUTEX(ioband_ready_mutex);
+
 /* Look at the entities whose time has come. */
 static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 {
@@ -114,16 +117,6 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 	return ioband_share_drain(dev, bios, &budget);
 }
 
-/* The device of a disk; NULL if it is not ready: then ioband_activated() calls ioband_let_go(). */
-static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
-{
-	struct ioband_dev *dev;
-
-	guard(spinlock_irq)(&disk->queue->queue_lock);
-	dev = disk->queue->ioband;
-	return dev && dev->disk == disk && dev->ready ? dev : NULL;
-}
-
 /**
  * ioband_let_go - submit the bios held for a disk that is about to be removed
  * @disk:	the disk, which cannot be opened any more, or which is marked dead
@@ -135,11 +128,13 @@ static struct ioband_dev *ioband_dev_of(struct gendisk *disk)
  */
 void ioband_let_go(struct gendisk *disk)
 {
-	struct ioband_dev *dev = ioband_dev_of(disk);
 	struct bio_list bios = BIO_EMPTY_LIST;
+	struct ioband_dev *dev;
 	struct blk_plug plug;
 	struct bio *bio;
 
+	scoped_guard(mutex, &ioband_ready_mutex)
+		dev = disk->ioband;
 	if (!dev)
 		return;
 	while (ioband_cancel_some(dev, &bios))

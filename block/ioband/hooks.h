@@ -21,10 +21,7 @@ struct gendisk;
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
-/*
- * True from the first limit or weight on any device on, until the last such device is removed; for
- * good once a cgroup has had one for all devices.
- */
+/* True while a device is ready for limits and weights. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 /* True from the first weight that is not the default on. */
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
@@ -41,6 +38,7 @@ void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
 void ioband_css_killed(struct cgroup_subsys_state *css);
 void ioband_fork(struct task_struct *child);
+int ioband_open_disk(struct gendisk *disk);
 void ioband_let_go(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
 int ioband_register_bfq(struct blkcg_policy *pol,
@@ -118,6 +116,7 @@ static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
 static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
+static inline int ioband_open_disk(struct gendisk *disk) { return 0; }
 static inline void ioband_let_go(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 #define ioband_register_bfq(pol, set)	((void)(set), blkcg_policy_register(pol))

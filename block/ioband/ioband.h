@@ -32,6 +32,7 @@
  * Lock order, outermost first:
  *
  *	q->rq_qos_mutex		serialises writes to control files for one device
+ *	ioband_ready_mutex	held while a device gets ready; nobody waits for I/O under it
  *	q->blkcg_mutex
  *	q->queue_lock		the blkg tree
  *	blkcg->lock
@@ -46,9 +47,8 @@
  *	the blkg keeps references on its parents: every group that a waiting bio can meet
  *	exists.
  *  I3	No limit and no weight holds a bio on a device after dev->dead is set.  A disk that
- *	is being removed is marked first; then ioband_let_go() sets dev->dead if dev->ready
- *	is set.  The task that activates a device sets dev->ready and then looks for the
- *	mark.  Both read and set dev->ready under queue_lock.
+ *	is being removed is marked first; then ioband_let_go() waits for ioband_ready_mutex
+ *	and sets dev->dead.  A disk with the mark gets no device any more.
  *  I4	The rates of a rule never change; a new rule replaces it.  The TAT of the old rule
  *	is taken over by exchanging it for IOBAND_TIME_MOVED, so that a bio that still sees
  *	the old rule cannot be charged to it, and is decided on under dev->lock.
@@ -199,7 +199,7 @@ struct ioband_lease {
 	unsigned int		nr;	/* valid while dev->lease_nr is this */
 };
 
-/* per device that has or had a limit, or a bio while there are weights */
+/* per disk that has or had a limit, or was open while there were settings for all devices */
 struct ioband_dev {
 	/* every bio reads these; they change under the lock */
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
@@ -415,6 +415,7 @@ void ioband_kick(struct ioband_dev *dev, s64 now);
 void ioband_dev_timer_init(struct ioband_dev *dev);
 
 /* dispatch.c */
+extern struct mutex ioband_ready_mutex;
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
 void ioband_dev_get(struct ioband_dev *dev);
@@ -432,8 +433,8 @@ int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 
 /* ready.c */
+int ioband_ready_all(atomic_t *nr);
 void ioband_share_begin(void);
-void ioband_want(struct gendisk *disk);
 
 #include "files/files.h"
 #include "limits/limits.h"

@@ -46,8 +46,8 @@
  * weights, see share.h.  ioband can only order bios that wait here, so it has no more
  * I/Os in flight than the device needs to be busy, see depth.h.
  *
- * Lifetimes.  A device's ioband_dev is created with its first limit, or with its first
- * bio while there are weights, and is freed with the disk and the last of its groups.
+ * Lifetimes.  A disk's ioband_dev is created with its first limit, or when it is opened while
+ * there are weights, and is freed with the disk and the last of its groups.
  * Groups are blkg policy data.  Bios that a removed group still has waiting keep the
  * group alive (I2); they wait for the limits of the groups above.
  *
@@ -56,6 +56,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/init.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -167,6 +168,8 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		ioband_grp_free_all(grp);
 		return NULL;
 	}
+	ioband_dev_get(disk->ioband);
+	grp->dev = disk->ioband;
 	grp->io_bytes = IOBAND_IO_BYTES;
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
@@ -175,12 +178,7 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 
 static void ioband_pd_init(struct blkg_policy_data *pd)
 {
-	struct request_queue *q = pd_to_blkg(pd)->q;
-	struct ioband_grp *grp = pd_to_grp(pd);
-
-	ioband_dev_get(q->ioband);
-	grp->dev = q->ioband;
-	ioband_weight_init(grp);
+	ioband_weight_init(pd_to_grp(pd));
 }
 
 static void ioband_pd_online(struct blkg_policy_data *pd)
@@ -218,7 +216,7 @@ void ioband_css_killed(struct cgroup_subsys_state *css)
 	struct blkcg_gq *blkg;
 
 	/* no policy is registered with ioband=off */
-	if (!static_branch_unlikely(&ioband_key))
+	if (!ioband_owns_limits())
 		return;
 	ioband_drop_defaults(css_to_blkcg(css));
 	guard(rcu)();
@@ -232,8 +230,7 @@ static void ioband_grp_free(struct rcu_head *rcu)
 		container_of(rcu, struct blkg_policy_data, rcu_head);
 	struct ioband_grp *grp = pd_to_grp(pd);
 
-	if (grp->dev)
-		ioband_dev_put(grp->dev);
+	ioband_dev_put(grp->dev);
 	ioband_grp_free_all(grp);
 }
 
@@ -255,6 +252,7 @@ struct blkcg_policy blkcg_policy_ioband = {
 	.pd_free_fn		= ioband_pd_free,
 	.pd_reset_stats_fn	= ioband_reset_stats,
 	.pd_stat_fn		= ioband_print_stat,
+	.no_freeze		= true,
 };
 
 /* Is a disk being removed? */
@@ -263,75 +261,64 @@ static bool ioband_goes(struct gendisk *disk)
 	return !disk_live(disk) || test_bit(GD_DEAD, &disk->state);
 }
 
-/* Set q->ioband and dev->ready; queue_lock orders this against ioband_let_go(). */
-static void ioband_publish(struct request_queue *q, struct ioband_dev *dev, bool ready)
+/* Create the groups of a device.  ioband_ready_mutex held. */
+static int ioband_create_grps(struct gendisk *disk, struct ioband_dev *dev)
 {
-	guard(spinlock_irq)(&q->queue_lock);
-	q->ioband = dev;
-	if (ready)
-		WRITE_ONCE(dev->ready, true);
-}
+	int ret;
 
-/* Clear q->ioband.  Returns NULL if it is not @disk's: the queue may have its next disk. */
-static struct ioband_dev *ioband_unpublish(struct gendisk *disk)
-{
-	struct request_queue *q = disk->queue;
-	struct ioband_dev *dev;
-
-	guard(spinlock_irq)(&q->queue_lock);
-	dev = q->ioband;
-	if (!dev || dev->disk != disk)
-		return NULL;
-	q->ioband = NULL;
-	return dev;
+	if (ioband_goes(disk))
+		return -ENODEV;
+	if (disk->ioband)
+		return 0;
+	/* another task was creating them and has failed */
+	if (!dev)
+		return -ENOMEM;
+	/* ioband_pd_alloc() copies this into the groups, and bios look only there */
+	disk->ioband = dev;
+	ret = blkcg_activate_policy(disk, &blkcg_policy_ioband);
+	if (ret) {
+		disk->ioband = NULL;
+		return ret;
+	}
+	WRITE_ONCE(dev->ready, true);
+	return 1;
 }
 
 /**
  * ioband_activate - make a device ready for limits and weights
  * @disk:	the disk
  *
- * Context: may sleep; rq_qos_mutex held.
+ * Context: may sleep, and does not wait for I/O.
  * Return: 1 if the device became ready, 0 if it was ready already, or -errno.
  */
 int ioband_activate(struct gendisk *disk)
 {
-	struct request_queue *q = disk->queue;
-	struct ioband_dev *dev;
+	struct ioband_dev *dev = NULL;
+	unsigned int memflags;
 	int ret;
 
-	lockdep_assert_held(&q->rq_qos_mutex);
-	if (ioband_goes(disk))
-		return -ENODEV;
-	if (q->ioband)
-		/* if not enabled, q->ioband is that of the previous disk, which is being removed */
-		return blkcg_policy_enabled(q, &blkcg_policy_ioband) ? 0 : -ENODEV;
-
-	dev = ioband_dev_alloc(disk);
-	if (!dev)
-		return -ENOMEM;
-	/* ioband_pd_init() copies this into the groups, and bios look only there */
-	ioband_publish(q, dev, false);
-	ret = blkcg_activate_policy(disk, &blkcg_policy_ioband);
-	if (ret) {
-		ioband_publish(q, NULL, false);
-		ioband_dev_free(dev);
-		return ret;
+	if (!READ_ONCE(disk->ioband)) {
+		dev = ioband_dev_alloc(disk);
+		if (!dev)
+			return -ENOMEM;
 	}
-	ioband_publish(q, dev, true);
-	return 1;
+	memflags = memalloc_noio_save();
+	scoped_guard(mutex, &ioband_ready_mutex)
+		ret = ioband_create_grps(disk, dev);
+	memalloc_noio_restore(memflags);
+	if (dev && ret <= 0)
+		ioband_dev_free(dev);
+	return ret;
 }
 
 /**
- * ioband_activated - do the part of ioband_activate() that needs all locks dropped
+ * ioband_activated - do the part of ioband_activate() that needs all locks of the queue dropped
  * @disk:	the disk, with a reference
  *
  * Context: may sleep.
  */
 void ioband_activated(struct gendisk *disk)
 {
-	/* the removal of the disk may have begun meanwhile: see I3 */
-	if (ioband_goes(disk))
-		ioband_let_go(disk);
 	static_branch_inc(&ioband_key);
 	ioband_debugfs_register(disk);
 }
@@ -360,11 +347,9 @@ struct gendisk *ioband_get_disk(struct ioband_grp *grp)
  */
 void ioband_exit_disk(struct gendisk *disk)
 {
-	struct ioband_dev *dev = ioband_unpublish(disk);
-
-	if (!dev)
+	if (!disk->ioband)
 		return;
-	ioband_dev_free(dev);
+	ioband_dev_free(disk->ioband);
 	static_branch_dec(&ioband_key);
 }
 

@@ -1,66 +1,73 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Getting disks ready for settings that apply to all of them: a cgroup's weight, or its limits for
- * all devices.  A disk is made ready when its next bio is submitted.
+ * all devices.
+ *
+ * While there is such a setting, every open disk is ready, so no bio gets round it.  Whoever makes
+ * a setting first gets the disks ready that are open, or fails; whoever opens a disk gets it ready
+ * before its first bio, or fails.  One of the two sees the other: the setting is counted before
+ * disks are looked at, and the open is counted before it looks for settings.
+ *
+ * This takes memory and no I/O: a disk that hangs is made ready as fast as any other.
  */
 #include <linux/blkdev.h>
-#include <linux/jiffies.h>
-#include <linux/sched/mm.h>
 
 #include "ioband.h"
 
 DEFINE_STATIC_KEY_FALSE(ioband_share_key);
 DEFINE_STATIC_KEY_FALSE(ioband_done_key);
 
-/* the disk that ioband_want_work gets ready */
-static struct gendisk *ioband_wanted;
-/* jiffies until which no disk is made ready, after one has failed */
-static unsigned long ioband_want_after = INITIAL_JIFFIES;
-
-static void ioband_want_workfn(struct work_struct *work)
+/* Get an open disk ready if there is a setting that applies to it.  A dead disk needs nothing. */
+static int ioband_ready(struct gendisk *disk)
 {
-	struct gendisk *disk = ioband_wanted;
-	unsigned int memflags;
 	int ret;
 
-	/* as in ioband_write_line() */
-	memflags = memalloc_noio_save();
-	scoped_guard(mutex, &disk->queue->rq_qos_mutex)
-		ret = ioband_activate(disk);
-	memalloc_noio_restore(memflags);
+	/* no weights on zoned devices, where writes of a zone must stay in order */
+	if (!ioband_has_defaults() &&
+	    (!atomic_read(&ioband_nr_weights) || blk_queue_is_zoned(disk->queue)))
+		return 0;
+	ret = ioband_activate(disk);
 	if (ret > 0)
 		ioband_activated(disk);
-	else if (ret < 0)
-		WRITE_ONCE(ioband_want_after, jiffies + HZ);
-	put_disk(disk);
-	/* pairs with the cmpxchg in ioband_want(): this disk is finished with */
-	smp_store_release(&ioband_wanted, NULL);
+	return ret == -ENODEV ? 0 : min(ret, 0);
 }
 
-static DECLARE_WORK(ioband_want_work, ioband_want_workfn);
+/**
+ * ioband_open_disk - get a disk ready that is being opened
+ * @disk:	the disk, which counts as open
+ *
+ * Context: may sleep; open_mutex held.
+ * Return: 0, or -ENOMEM.
+ */
+int ioband_open_disk(struct gendisk *disk)
+{
+	smp_mb__after_atomic();	/* pairs with ioband_ready_all() */
+	return ioband_ready(disk);
+}
 
 /**
- * ioband_want - have a disk made ready for settings that apply to all devices
- * @disk:	a disk that is in use and not ready
+ * ioband_ready_all - get all open disks ready for a setting that is about to be made
+ * @nr:		the number of such settings: until the caller has made it, it counts as one more
  *
- * The work is done later, for one disk at a time.  While it is busy with another disk, this
- * does nothing: the next bio to @disk asks again.
- *
- * Context: any.
+ * Context: may sleep; none of ioband's locks held.
+ * Return: 0, or -ENOMEM: then @nr is as before.
  */
-void ioband_want(struct gendisk *disk)
+int ioband_ready_all(atomic_t *nr)
 {
-	if (disk->queue->ioband || READ_ONCE(ioband_wanted) ||
-	    time_before(jiffies, READ_ONCE(ioband_want_after)))
-		return;
-	/* a path of a multipath device is not limited, so that failover does not wait */
-	if ((disk->flags & GENHD_FL_HIDDEN) || !disk_live(disk))
-		return;
-	get_device(disk_to_dev(disk));
-	if (cmpxchg(&ioband_wanted, NULL, disk))
-		put_disk(disk);
-	else
-		queue_work(system_dfl_wq, &ioband_want_work);
+	struct class_dev_iter iter;
+	struct device *dev;
+	int ret = 0;
+
+	atomic_inc(nr);
+	smp_mb__after_atomic();	/* pairs with ioband_open_disk() */
+	class_dev_iter_init(&iter, &block_class, NULL, &disk_type);
+	while (!ret && (dev = class_dev_iter_next(&iter)))
+		if (disk_openers(dev_to_disk(dev)))
+			ret = ioband_ready(dev_to_disk(dev));
+	class_dev_iter_exit(&iter);
+	if (ret)
+		atomic_dec(nr);
+	return ret;
 }
 
 /**
@@ -70,12 +77,6 @@ void ioband_want(struct gendisk *disk)
  */
 void ioband_share_begin(void)
 {
-	static DEFINE_MUTEX(once);
-
-	guard(mutex)(&once);
-	if (static_key_enabled(&ioband_share_key))
-		return;
-	static_branch_inc(&ioband_key);
 	/* a key is patched place by place, so completions have to be on before submissions */
 	static_branch_enable(&ioband_done_key);
 	static_branch_enable(&ioband_share_key);

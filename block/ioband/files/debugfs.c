@@ -69,12 +69,12 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 }
 
 /* One line for each group that has limits, was held, or shares by weight; removed ones, too. */
-static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
+static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg, struct ioband_dev *dev)
 {
 	struct ioband_grp *grp = blkg_to_grp(blkg);
 
 	/* a queue may have groups of its previous disk */
-	if (!grp || grp->dev != blkg->q->ioband)
+	if (!grp || grp->dev != dev)
 		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	if (!ioband_worth_showing(grp))
@@ -89,7 +89,9 @@ static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg)
 
 static int ioband_groups_show(struct seq_file *sf, void *v)
 {
-	struct request_queue *q = sf->private;
+	/* the device is freed after its debugfs directory is removed */
+	struct ioband_dev *dev = sf->private;
+	struct request_queue *q = dev->q;
 	struct blkcg_gq *blkg;
 
 	/* groups are freed, and leave the list, under blkcg_mutex */
@@ -98,7 +100,7 @@ static int ioband_groups_show(struct seq_file *sf, void *v)
 	list_for_each_entry(blkg, &q->blkg_list, q_node) {
 		if (seq_has_overflowed(sf))
 			break;
-		ioband_show_grp(sf, blkg);
+		ioband_show_grp(sf, blkg, dev);
 		/* there may be thousands of groups */
 		spin_unlock_irq(&q->queue_lock);
 		cond_resched();
@@ -115,9 +117,7 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 	static const char * const phases[] = {
 		"open", "probe", "settled", "dip",
 	};
-	struct request_queue *q = sf->private;
-	/* the device is freed after its debugfs directory is removed */
-	struct ioband_dev *dev = q->ioband;
+	struct ioband_dev *dev = sf->private;
 	struct ioband_sharer *sh = &dev->share;
 
 	guard(spinlock_irq)(&dev->lock);
@@ -160,10 +160,10 @@ void ioband_debugfs_register(struct gendisk *disk)
 	if (q->debugfs_dir) {
 		struct dentry *dir = debugfs_create_dir("ioband", q->debugfs_dir);
 
-		debugfs_create_file("groups", 0400, dir, q, &ioband_groups_fops);
-		debugfs_create_file("share", 0400, dir, q, &ioband_share_fops);
+		debugfs_create_file("groups", 0400, dir, disk->ioband, &ioband_groups_fops);
+		debugfs_create_file("share", 0400, dir, disk->ioband, &ioband_share_fops);
 		/* for tests on slow machines: sets the I/O rate that begins leases, see lease.c */
-		debugfs_create_u64("lease_gap_ns", 0600, dir, &q->ioband->share.lease_gap_ns);
+		debugfs_create_u64("lease_gap_ns", 0600, dir, &disk->ioband->share.lease_gap_ns);
 	}
 	blk_debugfs_unlock(q, memflags);
 }

@@ -84,7 +84,7 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 	if (line->wants && ioband_is_too_deep(blkcg))
 		return -E2BIG;
 	/* a device that never had a limit or weight has none to remove */
-	if (!disk->queue->ioband && !line->wants)
+	if (!disk->ioband && !line->wants)
 		return 0;
 	ret = ioband_activate(disk);
 	if (ret < 0)

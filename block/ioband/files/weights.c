@@ -57,13 +57,15 @@ static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned l
 	if (weight == ioband_default_weight())
 		weight = 0;
 	if (weight) {
-		ret = ioband_own_pages(blkcg);
+		ret = ioband_own_pages(blkcg) ?: ioband_ready_all(&ioband_nr_weights);
 		if (ret)
 			return ret;
 	}
 	ioband_set_blkcg_weight(blkcg, ioband_which(kind), weight);
-	if (weight)
+	if (weight) {
+		atomic_dec(&ioband_nr_weights);
 		ioband_share_begin();
+	}
 	return 0;
 }
 

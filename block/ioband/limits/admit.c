@@ -136,14 +136,6 @@ static __always_inline bool ioband_unlimited(struct bio *bio, const struct ioban
 	return false;
 }
 
-/* As ioband_unlimited(); limits for all devices may be about to apply. */
-static noinline bool ioband_new_here(struct bio *bio)
-{
-	ioband_default_meet(bio_blkcg_css(bio), bio->bi_bdev->bd_disk);
-	preempt_disable();
-	return ioband_unlimited(bio, NULL);
-}
-
 /* Pay at a gate if its reserve has enough.  While bios wait there, it is empty: I12. */
 static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 units)
 {
@@ -186,12 +178,8 @@ static __always_inline bool ioband_cap(struct bio *bio, bool special)
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
 	/* the blkg is older than the policy on this device: there are no limits yet */
-	if (unlikely(!grp)) {
-		if (likely(!ioband_has_defaults()))
-			return ioband_unlimited(bio, NULL);
-		preempt_enable();
-		return ioband_new_here(bio);
-	}
+	if (unlikely(!grp))
+		return ioband_unlimited(bio, NULL);
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
 		ioband_account(grp->stat, opf, special ? ioband_bytes_done(bio, bytes) : bytes);
 	dev = grp->dev;

@@ -110,18 +110,6 @@ static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband
 	return nr;
 }
 
-/* Have the bios of all devices call __ioband_bio(). */
-static void ioband_default_begin(void)
-{
-	static DEFINE_MUTEX(once);
-	static bool begun;
-
-	guard(mutex)(&once);
-	if (!begun)
-		static_branch_inc(&ioband_key);
-	begun = true;
-}
-
 /**
  * ioband_set_defaults - set limits of a cgroup for all devices
  * @blkcg:	the cgroup
@@ -136,9 +124,10 @@ int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 {
 	struct ioband_spares spares = { };
 	unsigned int nr;
-	int ret = 0;
+	int ret = ioband_ready_all(&ioband_nr_defaults);
 
-	ioband_default_begin();
+	if (ret)
+		return ret;
 	for (;;) {
 		nr = ioband_try_defaults(blkcg, limits, &spares);
 		if (nr <= spares.nr)
@@ -148,6 +137,7 @@ int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 			break;
 	}
 	ioband_spares_free(&spares);
+	atomic_dec(&ioband_nr_defaults);
 	return ret;
 }
 
@@ -226,12 +216,11 @@ static bool ioband_wants_default(struct cgroup_subsys_state *css)
 }
 
 /**
- * ioband_default_meet - make a disk ready for limits of a cgroup that is about to use it
+ * ioband_default_meet - create the group of a cgroup that is about to use a disk
  * @css:	the cgroup
  * @disk:	the disk
  *
- * Does something if limits for all devices apply to the cgroup.  A disk that is not ready for
- * limits is made ready soon, see ready.c.  On a disk that is ready, the cgroup's group is created.
+ * Does so if limits for all devices apply to the cgroup.
  *
  * Context: any; takes queue_lock if the cgroup has no group on the disk yet.
  */
@@ -240,13 +229,8 @@ void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 	struct bio bio;
 
 	guard(rcu)();
-	if (!ioband_has_defaults() || !ioband_wants_default(css))
-		return;
-	if (!disk->queue->ioband) {
-		ioband_want(disk);
-		return;
-	}
-	if (blkg_lookup(css_to_blkcg(css), disk->queue))
+	if (!ioband_has_defaults() || !ioband_wants_default(css) ||
+	    blkg_lookup(css_to_blkcg(css), disk->queue))
 		return;
 	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
 	bio_associate_blkg_from_css(&bio, css);

@@ -253,15 +253,6 @@ bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 	return true;
 }
 
-/* As ioband_share(), on a device that was not ready a moment ago. */
-static noinline bool ioband_share_unready(struct bio *bio)
-{
-	/* no weights on zoned devices, where writes of a zone must stay in order */
-	if (atomic_read(&ioband_nr_weights) && !bdev_is_zoned(bio->bi_bdev))
-		ioband_want(bio->bi_bdev->bd_disk);
-	return false;
-}
-
 /* As ioband_share(), on a device that is leased. */
 static noinline bool ioband_share_leased(struct ioband_grp *grp, struct bio *bio)
 {
@@ -297,15 +288,12 @@ bool ioband_share(struct bio *bio)
 	/* an RCU read side: see ioband_is_ready() */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
-	if (unlikely(!grp || !ioband_is_ready(grp))) {
-		preempt_enable();
-		return ioband_share_unready(bio);
-	}
-	dev = grp->dev;
-	if (unlikely(dev->lanes) || ioband_is_aside(dev)) {
+	if (unlikely(!grp || !ioband_is_ready(grp)) || unlikely(grp->dev->lanes) ||
+	    ioband_is_aside(grp->dev)) {
 		preempt_enable();
 		return false;
 	}
+	dev = grp->dev;
 	if (likely(ioband_passes(dev, grp, bio))) {
 		ioband_pass(dev, bio);
 		preempt_enable();

@@ -38,7 +38,7 @@ void lab_engine_init(void)
 	dev = ioband_dev_alloc(&lab_disk);
 	dev->ready = true;
 	dev->share.nr_own = 1;
-	queue.ioband = dev;
+	lab_disk.ioband = dev;
 }
 
 /* Set the number of tags of the device; 0: it has none. */
@@ -191,14 +191,6 @@ void ioband_asked_above(struct bio *bio)
 }
 
 atomic_t ioband_nr_defaults;
-
-void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
-{
-}
-
-void ioband_want(struct gendisk *disk)
-{
-}
 
 /* Give a bio to the engine.  Returns true if the engine holds it. */
 bool lab_engine_submit(struct bio *bio, void *group)

@@ -302,6 +302,10 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 	return lock;
 }
 
+/* nothing else runs while a task has a mutex */
+struct mutex { int unused; };
+#define DEFINE_MUTEX(name)	struct mutex name
+
 #define lab_join(a, b)		a##b
 #define lab_name(a, b)		lab_join(a, b)
 #define lab_guard_spinlock_irqsave(lock) \
@@ -316,6 +320,7 @@ static inline spinlock_t *lab_lock_scope(spinlock_t *lock)
 	     *once_ = held_; once_; once_ = NULL)
 #define lab_scope_spinlock_irq(lock)	lab_scope_spinlock_irqsave(lock)
 #define lab_scope_preempt()
+#define lab_scope_mutex(lock)
 #define scoped_guard(kind, ...)	lab_scope_##kind(__VA_ARGS__)
 #define lockdep_assert_held(lock)	((void)0)
 #define pr_info(...)			do { } while (0)

@@ -31,6 +31,7 @@ struct gendisk {
 	struct backing_dev_info	*bdi;
 	struct request_queue	*queue;
 	unsigned long		state;
+	struct ioband_dev	*ioband;
 };
 
 struct block_device {
@@ -54,7 +55,6 @@ struct request_queue {
 	unsigned int		queue_depth;
 	struct elevator_queue	*elevator;
 	struct blk_mq_tag_set	*tag_set;
-	struct ioband_dev	*ioband;
 	spinlock_t		queue_lock;
 	int			node;
 };

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Limits of a group for all devices, "default" in place of a device: on disks that the group has used and on new ones,
-# beside limits for single disks, for dirty pages, and when the group is removed.
+# beside limits for single disks, for dirty pages, while a disk hangs, and when the group is removed.
 # configs: uml-vt
 . "$(dirname "$0")/lib/blkio_lib.sh"
 . "$HERE/lib/blkio_abi.sh"
@@ -45,6 +45,37 @@ umount_ms() {
 	echo $(($(now_ms) - begin))
 }
 
+# one_read DISK: a group reads once, in the background; sets ONE to the process
+one_read() {
+	in_group h dd if="$1" of=/dev/null bs=64k count=1 iflag=direct status=none 2>"$TMP/dd.err" &
+	ONE=$!
+	sleep 0.1
+}
+
+# a disk that takes a minute for an I/O has one before the limit is set, and one after that
+hanging() {
+	local begin hung ends
+	group h
+	null_dev hung completion_nsec=60000000000
+	hung=$DEV
+	null_dev open completion_nsec=1000000
+	one_read "$hung"
+	ends=("$ONE")
+	begin=$(now_ms)
+	# the disk is open while the limit is set
+	cap_all h rbps=$MiB 3<"$DEV"
+	check "a limit for all devices, while a disk hangs: it is set at once" in_range $(($(now_ms) - begin)) 0 100
+	one_read "$hung"
+	ends+=("$ONE")
+	check "a limit for all devices, while a disk hangs: it applies on a disk that was open" \
+		within "$(rate "$DEV" h)" $MiB 20000
+	null_dev new completion_nsec=1000000
+	check "a limit for all devices, while a disk hangs: it applies on a new disk" within "$(rate "$DEV" h)" $MiB 20000
+	# the driver gives the reads up after 30 s
+	wait "${ends[@]}" || true
+	for dev in hung open new; do null_gone $dev; done
+}
+
 both() {
 	local file=$1 first second
 	group g other gone
@@ -53,9 +84,6 @@ both() {
 	null_dev b completion_nsec=1000000
 	second=$DEV
 	cap_all g rbps=$MiB
-	# the first I/O makes a disk ready
-	rate "$first" g >/dev/null
-	rate "$second" g >/dev/null
 	check "a limit for all devices applies on a disk" within "$(rate "$first" g)" $MiB 20000
 	check "a limit for all devices applies on another disk" within "$(rate "$second" g)" $MiB 20000
 	check "a limit for all devices does not apply to another group" \
@@ -95,6 +123,7 @@ both() {
 	on_disk d
 	check "a removed group has no limit for all devices" in_range "$(umount_ms)" 0 1000
 	for dev in a b c d; do null_gone $dev; done
+	hanging
 }
 
 v1() { both ""; }
@@ -146,7 +175,7 @@ formats() {
 	null_gone nb0
 }
 
-plan $((14 + 16 + 5 + 5 + 4 + 7))
+plan $((17 + 19 + 5 + 5 + 4 + 7))
 on_each v1 v1
 on_each v2 v2
 formats v1
