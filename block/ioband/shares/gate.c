@@ -44,7 +44,7 @@ static struct bio *ioband_peek(struct ioband_grp *grp)
  * The room for more bios below @depth; less than 0 if there are too many.  Bios that had to pass,
  * and stuck ones, take up none.
  */
-static int ioband_room(struct ioband_dev *dev, unsigned int depth)
+static int ioband_tags_left(struct ioband_dev *dev, unsigned int depth)
 {
 	struct ioband_sharer *sh = &dev->share;
 
@@ -75,7 +75,7 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 	unsigned int depth = leads ? sh->depth.depth :
 			     sh->nr_active == 1 ? sh->depth.alone : sh->depth.most;
 
-	return ioband_room(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
+	return ioband_tags_left(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
 }
 
 /**
@@ -187,7 +187,7 @@ static void ioband_exceed(struct ioband_grp *grp, s64 now)
 
 	ioband_owe_begin(grp, now);
 	if (grp->share.own.where == IOBAND_STUCK ||
-	    ioband_room(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) > 0)
+	    ioband_tags_left(grp->dev, min(ioband_depth_now(sh), sh->depth.ceiling)) > 0)
 		return;
 	sh->excess++;
 	/* it would have had to wait for want of room, unless to measure the depth */

@@ -239,7 +239,7 @@ void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
  * The virtual time is the greatest start tag of nodes whose turn it was.  I/Os dispatched before
  * their turn do not advance it.
  */
-static void ioband_advance(struct ioband_node *above, u64 tag)
+static void ioband_advance_tag(struct ioband_node *above, u64 tag)
 {
 	if (!ioband_tag_before(above->vtime, tag))
 		return;
@@ -268,7 +268,7 @@ void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 
 		ioband_node_out(n);
 		if (turn)
-			ioband_advance(n->above, n->tag);
+			ioband_advance_tag(n->above, n->tag);
 		n->tag += charge;
 		n->due += charge;
 		n->where = n == &grp->share.own ? ioband_where_after(&grp->share) :
