@@ -134,7 +134,7 @@ at_once() {
 # Successes are noted in ~/.cache/ioband for every clone of the project; those that nobody has asked for in 30 days are
 # forgotten. With IOBAND_ONCE=no COMMAND runs always.
 once() {
-	local files=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/ioband noted new rc=0
+	local files=() cache=${XDG_CACHE_HOME:-$HOME/.cache}/ioband noted new out tee rc=0
 	while [ "$1" != -- ]; do
 		files+=("$1")
 		shift
@@ -153,8 +153,11 @@ once() {
 	fi
 	mkdir -p "$cache"
 	new=$noted.$BASHPID
-	"$@" > >(tee "$new") || rc=$?
-	wait $!
+	exec {out}> >(tee "$new")
+	tee=$!
+	"$@" >&"$out" || rc=$?
+	exec {out}>&-
+	wait "$tee"
 	if [ "$rc" = 0 ]; then mv "$new" "$noted"; else rm "$new"; fi
 	find "$cache" -type f -mtime +30 -delete
 	return "$rc"
