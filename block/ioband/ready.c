@@ -18,7 +18,7 @@ DEFINE_STATIC_KEY_FALSE(ioband_share_key);
 DEFINE_STATIC_KEY_FALSE(ioband_done_key);
 
 /* Get an open disk ready if there is a setting that applies to it.  A dead disk needs nothing. */
-static int ioband_ready(struct gendisk *disk)
+static int ioband_ready_disk(struct gendisk *disk)
 {
 	int ret;
 
@@ -42,7 +42,7 @@ static int ioband_ready(struct gendisk *disk)
 int ioband_open_disk(struct gendisk *disk)
 {
 	smp_mb__after_atomic();	/* pairs with ioband_ready_all() */
-	return ioband_ready(disk);
+	return ioband_ready_disk(disk);
 }
 
 /**
@@ -63,7 +63,7 @@ int ioband_ready_all(atomic_t *nr)
 	class_dev_iter_init(&iter, &block_class, NULL, &disk_type);
 	while (!ret && (dev = class_dev_iter_next(&iter)))
 		if (disk_openers(dev_to_disk(dev)))
-			ret = ioband_ready(dev_to_disk(dev));
+			ret = ioband_ready_disk(dev_to_disk(dev));
 	class_dev_iter_exit(&iter);
 	if (ret)
 		atomic_dec(nr);
