@@ -159,7 +159,7 @@ once() {
 	exec {out}>&-
 	wait "$tee"
 	if [ "$rc" = 0 ]; then mv "$new" "$noted"; else rm "$new"; fi
-	find "$cache" -type f -mtime +30 -delete
+	find "$cache" -ignore_readdir_race -type f -mtime +30 -delete
 	return "$rc"
 }
 

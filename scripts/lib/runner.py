@@ -148,12 +148,15 @@ def tests(stages):
 
 
 def table(stages):
-    """Returns lines: each stage with its time and points, the slowest first, then the slowest tests."""
+    """Returns lines: the slowest tests, then each stage with its time and points, the slowest first.
+
+    Whoever sees only the end of a long output sees what took the time.
+    """
     slow = sorted((stage for stage in stages if stage.seconds), key=lambda stage: -stage.seconds)
     lines = ['time of each stage:'] + [f'{minsec(stage.seconds):>8}  {stage.name}: {stage.result}' for stage in slow]
     slowest = sorted(tests(stages).items(), key=lambda item: -item[1])[:SLOWEST]
-    return lines + ([f'the slowest of {len(tests(stages))} tests:'] if slowest else []) + \
-        [f'{seconds:7.1f}s  {name}' for name, seconds in slowest]
+    return ([f'the slowest of {len(tests(stages))} tests:'] if slowest else []) + \
+        [f'{seconds:7.1f}s  {name}' for name, seconds in slowest] + lines
 
 
 def read_seconds(path):

@@ -151,8 +151,8 @@ class TestRunner(unittest.TestCase):
                 file.write('passed a: 1 passed, 0 failed (1.5 s)\nFAILED b_c: 1 passed, 1 failed (80.0 s)\n')
             lines = runner.table(stages)
             self.assertEqual([line.split(None, 1) for line in lines if line.startswith(' ')],
-                             [['1m30s', 'tests: 1 passed, 0 failed'], ['0m01s', 'quick: 1 passed, 0 failed'],
-                              ['80.0s', 'uml-vt b_c'], ['1.5s', 'uml-vt a']])
+                             [['80.0s', 'uml-vt b_c'], ['1.5s', 'uml-vt a'],
+                              ['1m30s', 'tests: 1 passed, 0 failed'], ['0m01s', 'quick: 1 passed, 0 failed']])
             runner.write_seconds(folder + '/seconds', stages)
             self.assertEqual(runner.read_seconds(folder + '/seconds'),
                              {'quick': 1, 'tests': 90, 'uml-vt a': 1.5, 'uml-vt b_c': 80})

@@ -13,6 +13,15 @@ WINDOW=$((16 * MiB))
 # completed DISK: the bytes that the disk has written
 completed() { awk '{ print $7 * 512 }' "/sys/block/${1##*/}/stat"; }
 
+# written DISK: sets AT_MS and BYTES to the time and to what the disk has written after the next writes that come together
+written() {
+	local before
+	before=$(completed "$1")
+	while BYTES=$(completed "$1"); [ "$BYTES" = "$before" ]; do sleep 0.005; done
+	while before=$BYTES; sleep 0.02; BYTES=$(completed "$1"); [ "$BYTES" != "$before" ]; do :; done
+	AT_MS=$(now_ms)
+}
+
 # slow_below TEXT DISK: g1 writes to DEV, with a limit of 1 MiB/s on DISK
 slow_below() {
 	local text=$1 disk=$2 begin from most
@@ -22,12 +31,11 @@ slow_below() {
 	start_soon
 	load g1 below -f "$DEV" -b -o w -s 64k -t 20 -L 200M
 	sleep 5
-	from=$(completed "$disk")
-	begin=$(now_ms)
-	# eight windows, each of 7/8 s, if the disk gets them at once
+	written "$disk"
+	from=$BYTES begin=$AT_MS
 	most=$(($(most_pages 7) * 4096))
-	check "$text: the disk gets the limit" \
-		within $(($(completed "$disk") - from)) $((($(now_ms) - begin) * MiB / 1000)) 20000
+	written "$disk"
+	check "$text: the disk gets the limit" within $((BYTES - from)) $(((AT_MS - begin) * MiB / 1000)) 20000
 	check "$text: few pages are dirty" in_range "$most" 0 $((WINDOW * 5 / 4))
 	begin=$(now_ms)
 	sync
