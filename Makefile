@@ -10,7 +10,7 @@ help:
 	@echo 'make demo            limits and weights on a real kernel: asked, got, mainline and earlier systems; pictures'
 	@echo '                     (the first time it builds a kernel)'
 	@echo 'make check           tests of the sources, and of kernels in guests; ends with "N passed, N failed" (about an hour)'
-	@echo 'make check-all       the same with what takes long: the tests on x86-64 in qemu (before a series is sent)'
+	@echo 'make check-all       the same with what takes long: x86-64 in qemu, other machines (before a series is sent)'
 	@echo 'make quick           the tests that fail most often (five minutes)'
 	@echo 'make check-tools     the tests with systemd, crun, runc, podman, docker, libvirt and LXC in Debian 12 and 13 (ten minutes)'
 	@echo 'make bench           ioband against mainline in the same kernel (40 minutes)'

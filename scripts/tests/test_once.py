@@ -26,8 +26,9 @@ class TestOnce(unittest.TestCase):
         """Calls once() for a function with this body that prints a line; returns (whether it ran, whether it succeeded)."""
         text = f'. {SCRIPTS}/lib/lib.sh; work() {{ {body} >>runs; echo printed; {str(succeeds).lower()}; }}; once input -- work {argument}'
         run = subprocess.run(['bash', '-c', text], cwd=self.folder, stdout=subprocess.PIPE, check=False, env=dict(
-            {name: value for name, value in os.environ.items() if name != 'IOBAND_ONCE'}, XDG_CACHE_HOME=self.folder + '/cache', IOBAND_BUILD=self.folder + '/build',
-            IOBAND_OUT=self.folder + '/out', **environment))
+            {name: value for name, value in os.environ.items() if name != 'IOBAND_ONCE'},
+            XDG_CACHE_HOME=self.folder + '/cache', IOBAND_BUILD=self.folder + '/build', IOBAND_OUT=self.folder + '/out',
+            **environment))
         self.assertEqual(run.stdout, b'printed\n')
         ran = os.path.exists(self.folder + '/runs')
         if ran:
