@@ -4,6 +4,7 @@
 
 #include <linux/bio.h>
 #include <linux/dirty_owner.h>
+#include <linux/ioband.h>
 #include <linux/jump_label.h>
 #include <linux/sched.h>
 #include <linux/tracepoint-defs.h>
@@ -21,8 +22,6 @@ struct gendisk;
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
-/* True while a device is ready for limits and weights. */
-DECLARE_STATIC_KEY_FALSE(ioband_key);
 /* True from the first weight that is not the default on. */
 DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 /* Set before ioband_share_key, so that each bio that is counted is also seen to complete. */

@@ -7,6 +7,7 @@
 #include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/kref.h>
+#include <linux/kthread.h>
 #include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
@@ -364,13 +365,14 @@ static inline s64 ioband_ticks_ns(void)
 
 /*
  * The state in which a task waits for a debt.  A worker of io_uring wakes up if it is asked to
- * end, since other tasks wait for that; if a signal is pending already, it sleeps on.
+ * end, since other tasks wait for that; if a signal is pending already, it sleeps on.  The position
+ * of a file that tasks have open together may be locked, see door.c.
  */
 static inline unsigned int ioband_repay_state(void)
 {
 	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
 
-	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE;
+	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE_UNSAFE;
 }
 
 static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)

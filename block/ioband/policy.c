@@ -18,9 +18,9 @@
  *	    |
  *	admit.c		passes if each gate has room and no bio waits there
  *	    |		else
- *	decide.c	passes as a debt (debt.c) if the limits do not apply to the
- *	    |		task that asks for the bio, or if tasks that hold locks, or
- *	    |		memory reclaim, wait for the bio
+ *	decide.c	passes as a debt (debt.c), unless it is direct I/O of a task
+ *	    |		that holds no lock; the task waits on its way to user space,
+ *	    |		and between the parts of a long read() (door.c)
  *	    |		else
  *	queue.c		is held in the group's fifo; at each gate the groups below
  *	    |		take turns
@@ -28,13 +28,12 @@
  *	    |		submits it near the CPU that it came from
  *	gate.c		with weights: waits while the device has enough to do; the
  *	    |		group that is furthest behind its share is first
- *	complete.c, observe.c	the bio has completed: a tracepoint, and what
- *			weights learn from it
+ *	observe.c	the bio has completed: what weights learn from it
  *
  * A bio is held before it enters the queue: it has no tag, no queue reference
- * and no lock, so only its group waits for it, and on a zoned disk later writes
- * to its zone.  Metadata, swap and writeback are not held, since other groups
- * wait for them: what has not been paid in advance passes as a debt.
+ * and no page of a file, so only those wait for it who use its file or its zone.
+ * All but direct I/O passes, since other groups may wait for it: what has not
+ * been paid in advance is a debt.
  *
  * Example, default hierarchy: A has wbps=2097152, its children B and C write as
  * much as they can, and C has wbps=1572864.  The gates are A and C.  B's bios wait

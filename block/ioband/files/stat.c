@@ -105,7 +105,7 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
 	if (nr_owed)
 		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
-			   div_u64(ioband_grp_debt_ns(grp), NSEC_PER_USEC));
+			   div_u64(ioband_grp_debt_ns(grp, NULL), NSEC_PER_USEC));
 	ioband_print_share(grp, sf);
 }
 

@@ -67,6 +67,13 @@ void ioband_trace_admit(struct bio *bio, bool debt)
 	trace_ioband_admit(bio, ktime_get_ns(), debt);
 }
 
+/* Limits do not depend on completions: they are traced only. */
+void __ioband_done_bio(struct bio *bio)
+{
+	if (bio->bi_blkg && bio->bi_bdev)
+		trace_ioband_complete(bio, ktime_get_ns(), blk_status_to_errno(bio->bi_status));
+}
+
 /* A bio passes that is traced, or that is metadata or swap, see ioband_asked_above(). */
 static noinline bool ioband_passed_slow(struct bio *bio)
 {
@@ -98,7 +105,7 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
 		return false;
 
-	/* what writeback has to pay, ioband_decide_asked() knows: it may have been paid */
+	/* what writeback has to pay, ioband_decide_bound() knows: it may have been paid */
 	if (!ioband_is_paced(bio) && !ioband_is_stale(dir) &&
 	    !ioband_in_busy_lane(grp->dev, bio)) {
 		bool admitted;

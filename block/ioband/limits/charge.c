@@ -118,7 +118,7 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		     s64 now, enum ioband_terms terms)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
-	s64 arrival = ioband_arrival_at(rule, bio), most = 0;
+	s64 arrival = ioband_arrival_at(rule, bio);
 
 	/* a group in debt must have nothing in reserve */
 	if (rule && terms != IOBAND_TERMS_NOW)
@@ -130,7 +130,6 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		if (!ioband_binds(rule, bio, unit))
 			continue;
 		cost = ioband_bill(gate, rule, bio, unit);
-		most = max(most, cost);
 		if (terms != IOBAND_TERMS_NOW) {
 			ioband_take_anyway(b, cost, now,
 					   terms == IOBAND_TERMS_BOUNDED);
@@ -140,8 +139,6 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 		}
 		swap(b->rem, gate->bill[unit].rem);
 	}
-	if (terms == IOBAND_TERMS_BOUNDED && most)
-		rule->lent = ioband_lent(rule->lent, now, most);
 	return true;
 }
 
@@ -184,33 +181,6 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	lockdep_assert_held(&dir->grp->dev->lock);
 	return ioband_pay_between(dir->lim, NULL, bio, now);
-}
-
-/**
- * ioband_gate_may_owe - tell whether a bio may pass one gate as a debt, within the bound of debts
- * @gate:	the gate
- * @bio:	the bio
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: true if it may.
- */
-bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now)
-{
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-
-	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &rule->bucket[unit];
-		s64 cost;
-
-		if (!ioband_binds(rule, bio, unit))
-			continue;
-		cost = ioband_bill(gate, rule, bio, unit);
-		if (!ioband_may_owe(atomic64_read(&b->tat), now, cost, b->rate.burst) ||
-		    !ioband_may_lend(rule->lent, now, cost))
-			return false;
-	}
-	return true;
 }
 
 /* The cost of a small I/O, or a burst if that is less; ns. */

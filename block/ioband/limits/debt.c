@@ -2,22 +2,11 @@
 /*
  * Debts: I/O that passes although the limits have no room for it, and how it is repaid.
  *
- * Some I/O is not held, since tasks of other groups wait for it: metadata and swap, and
- * writeback of dirty pages.  If it has not been paid in advance, it is charged to its group as
- * a debt.  The group's next I/O waits until the debt is repaid, and so do the tasks of the
- * group that made the debt, on their way back to user space.  If bios wait for the same
- * limits, these tasks wait in line with them until it is their turn, see ticket.c.
- *
- * A task to which a limit does not apply can make a debt of one second's worth there at
- * most, and of half the rate in the long run.  So tasks outside a group cannot make its tasks
- * wait for longer than that, or spend all of the group's limit.  The rest of their metadata
- * and swap is charged to their own group, see decide.c.
- *
- * Example: A has wbps=1048576, and B is outside of A and has no limits.  Memory is short, and
- * a task of B has 8 MiB of A's pages written to swap.  1 MiB passes as A's debt, and a write
- * of A waits for a second; the other 7 MiB are charged to B.
+ * Limits hold direct I/O only, see decide.c.  What else has not been paid in advance is owed in
+ * full.  The group's next I/O waits until the debt is repaid, and so do the tasks that made it, on
+ * their way to user space; if bios wait for the same limits, in line with them, see ticket.c.
+ * What the kernel does of its own accord makes a debt of one second's worth at most.
  */
-#include <linux/blkdev.h>
 #include <linux/ktime.h>
 #include <linux/resume_user_mode.h>
 #include <linux/sched/signal.h>
@@ -71,25 +60,19 @@ s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
 	return debt_ns;
 }
 
-/**
- * ioband_may_owe_below - tell whether a bio may pass as a debt at gates that do not bind its asker
- * @dir:	the bio's group and direction
- * @bio:	the bio
- * @now:	ns
- * @asks:	the lowest gate whose limits apply to the asker, too; NULL for none
- *
- * Context: dev->lock held.
- * Return: true if the debts at the gates below @asks would stay within their bound.
- */
-bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
-			  struct ioband_dir *asks)
+/* The lowest gate of a group that binds the group @css, too; NULL if there is none. */
+struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css)
 {
-	struct ioband_dir *gate;
+	struct ioband_dir *gate = dir->lim;
 
-	for (gate = dir->lim; gate != asks; gate = gate->up)
-		if (!ioband_gate_may_owe(gate, bio, now))
-			return false;
-	return true;
+	if (!css)
+		return NULL;
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return css == &pd_to_blkg(&dir->grp->pd)->blkcg->css ? gate : NULL;
+	while (gate && !cgroup_is_descendant(css->cgroup,
+					     pd_to_blkg(&gate->grp->pd)->blkcg->css.cgroup))
+		gate = gate->up;
+	return gate;
 }
 
 /**
@@ -97,17 +80,12 @@ bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now
  * @dir:	the bio's group and direction
  * @bio:	the bio
  * @now:	ns
- * @asks:	the lowest gate whose limits apply to the asker, too, NULL for none; debts at
- *		the gates below it are bounded
- *
- * If there are gates below @asks, the caller has asked ioband_may_owe_below().
+ * @terms:	how much debt it may make
  *
  * Context: dev->lock held.
  */
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
-		struct ioband_dir *asks)
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms)
 {
-	enum ioband_terms terms = IOBAND_TERMS_BOUNDED;
 	s64 debt_ns = ioband_dir_debt_ns(dir, now), added_ns;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
@@ -118,11 +96,8 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 	}
 	if (!dir->owed_turn)
 		dir->owed_ns = 0;
-	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
-		if (gate == asks)
-			terms = IOBAND_TERMS_DEBT;
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
 		ioband_gate_pay(gate, bio, now, terms);
-	}
 	dir->nr_owed++;
 	added_ns = ioband_dir_debt_ns(dir, now) - debt_ns;
 	dir->owed_ns = max(dir->owed_ns, added_ns);
@@ -134,88 +109,61 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
 /**
  * ioband_grp_debt_ns - return the time until a group has repaid its debts in both directions
  * @grp:	the group
+ * @css:	another group, to leave out limits that do not bind it; NULL for all limits
  *
  * Context: any; takes dev->lock.
  * Return: ns, 0 if the device is gone.
  */
-s64 ioband_grp_debt_ns(struct ioband_grp *grp)
+s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css)
 {
-	s64 now;
+	s64 now, debt_ns = 0;
 
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	if (grp->dev->dead)
 		return 0;
 	now = ktime_get_ns();
-	for (int rw = READ; rw <= WRITE; rw++)
-		ioband_relink(&grp->dir[rw], now);
-	return max(ioband_dir_debt_ns(&grp->dir[READ], now),
-		   ioband_dir_debt_ns(&grp->dir[WRITE], now));
-}
+	for (int rw = READ; rw <= WRITE; rw++) {
+		struct ioband_dir *dir = &grp->dir[rw];
 
-/* Has a group made a debt since it last took its turn? */
-static bool ioband_owes_turn(const struct ioband_grp *grp)
-{
-	return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
-}
-
-/* Has a group a debt above the bound, or a debt while bios wait for the same limits? */
-static bool ioband_owes_much(struct ioband_grp *grp)
-{
-	return ioband_owes_turn(grp) &&
-	       (ioband_grp_debt_ns(grp) > IOBAND_DEBT_MAX_NS || ioband_has_line(grp));
-}
-
-/* A disk, with a reference, on which ioband_owes_much() a group; NULL if none.  RCU read side. */
-static struct gendisk *ioband_owed_disk(struct blkcg *blkcg)
-{
-	struct blkcg_gq *blkg;
-
-	hlist_for_each_entry_rcu(blkg, &blkcg->blkg_list, blkcg_node) {
-		struct ioband_grp *grp = blkg_to_grp(blkg);
-		struct gendisk *disk;
-
-		if (!grp || !ioband_is_ready(grp) || !ioband_owes_much(grp))
-			continue;
-		disk = ioband_get_disk(grp);
-		if (disk)
-			return disk;
+		ioband_relink(dir, now);
+		for (dir = css ? ioband_gate_of(dir, css) : dir->lim; dir; dir = dir->up)
+			debt_ns = max(debt_ns, ioband_rule_debt(ioband_gate_rule(dir), now));
 	}
-	return NULL;
+	return debt_ns;
 }
 
 /**
- * ioband_fork - have a new task wait if its group is deep in debt
+ * ioband_fork - have a task that starts another one wait if the limits above both are deep in debt
  * @child:	the task, which does not run yet
  *
- * If the group's debt is more than a second's worth, or bios wait for the same limits, the
- * new task waits before it does anything.  Otherwise a group could leave its debts to tasks
- * that are killed, and go on with new ones.  There are three exceptions.  A task that a task
- * of another group starts in this group does not wait: its parent may wait for its execve(),
- * and has no part in the debt.  Tasks of the root group, which can have limits on v1, do not
- * wait: the kernel's threads in it make debts all the time, and an administrator has to be
- * able to change the limits.  And instead of a worker of io_uring the task waits that created
- * it, since the workers end at the execve() of that task, and their debts with them.
+ * If they owe more than a second's worth, the current task waits on its way to user space: it
+ * could leave its debts to tasks that are killed.  Tasks of the root group, which can have limits
+ * on v1, do not, since an administrator has to be able to change these.
  *
  * Context: fork().
  */
 void ioband_fork(struct task_struct *child)
 {
-	struct task_struct *task = child->flags & PF_USER_WORKER ? current : child;
 	struct cgroup_subsys_state *css;
+	struct blkcg_gq *blkg;
 
-	/* neither kernel threads nor io_uring's polling threads return to user space */
-	if (!static_branch_unlikely(&ioband_key) || task->throttle_disk ||
-	    (task->flags & (PF_KTHREAD | PF_USER_WORKER)))
+	/* workers of io_uring wait between two pieces of work, polling threads never */
+	if (!static_branch_unlikely(&ioband_key) ||
+	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
 	guard(rcu)();
-	css = task_css(child, io_cgrp_id);
-	if (css != task_css(current, io_cgrp_id))
-		return;
+	css = task_css(current, io_cgrp_id);
 	if (!css->parent)
 		return;
-	task->throttle_disk = ioband_owed_disk(css_to_blkcg(css));
-	if (task->throttle_disk)
-		set_notify_resume(task);
+	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+		struct ioband_grp *grp = blkg_to_grp(blkg);
+
+		if (!grp || !ioband_is_ready(grp) || current->throttle_disk ||
+		    ioband_grp_debt_ns(grp, task_css(child, io_cgrp_id)) <= IOBAND_DEBT_MAX_NS)
+			continue;
+		current->throttle_disk = ioband_get_disk(grp);
+		set_notify_resume(current);
+	}
 }
 
 /**
@@ -238,6 +186,12 @@ bool ioband_repay_debt(s64 debt_ns)
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 	io_schedule_finish(token);
 	return true;
+}
+
+/* Has a group made a debt since it last took its turn? */
+static bool ioband_owes_turn(const struct ioband_grp *grp)
+{
+	return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
 }
 
 /*
@@ -271,7 +225,7 @@ static s64 ioband_take_slot(struct ioband_grp *grp)
 /* Has a group a debt, or a debt that took no turn while bios wait for the same limits? */
 static bool ioband_owes(struct ioband_grp *grp)
 {
-	return ioband_grp_debt_ns(grp) || ioband_has_line(grp);
+	return ioband_grp_debt_ns(grp, NULL) || ioband_has_line(grp);
 }
 
 /* Wait once for the debt of a group.  Returns true if the task has to wait again. */
@@ -280,7 +234,7 @@ static bool ioband_repay_grp(struct ioband_grp *grp)
 	bool in_line = ioband_stand_in_line(grp);
 
 	if (!in_line) {
-		if (!ioband_repay_debt(ioband_grp_debt_ns(grp)))
+		if (!ioband_repay_debt(ioband_grp_debt_ns(grp, NULL)))
 			return false;
 		if (ioband_owes(grp))
 			return true;

@@ -2,91 +2,24 @@
 /*
  * Decisions under dev->lock: is a bio dispatched or held, and which group is charged for it?
  *
- * A task does not wait for limits that do not apply to it.  What a gate does with a bio
- * depends on the task that asks for the bio: a task inside the gate's subtree pays or waits
- * there; for a task outside of it the bio passes, see debt.c.
+ * Direct I/O pays or is held.  All else passes: as a debt of its group, or, if a task asks for it
+ * that the group's limits do not bind, at the expense of that task's group.
  */
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/pagemap.h>
 #include <trace/events/ioband.h>
 
 #include "../ioband.h"
 
 /*
- * The page cache of a block device that a filesystem is mounted from holds metadata, also
- * where REQ_META is not set: ext4, for example, reads inodes ahead.  Tasks of other groups
- * wait for the lock of such a buffer.
+ * May limits hold a bio?  Whoever waits for what its submitter has locked would wait, too.  So
+ * limits hold direct I/O that a task asks for before it takes a lock, and what a driver's
+ * thread reads and writes for such I/O of a device above.
  */
-static bool ioband_is_metadata(struct bio *bio)
+static bool ioband_may_hold(struct bio *bio)
 {
-	struct address_space *mapping;
-
-	if (bio_issue_as_root_blkg(bio))
-		return true;
-	if (!bio_has_data(bio))
-		return false;
-	/* pages of direct I/O can lose their mapping at any time */
-	guard(rcu)();
-	mapping = folio_mapping(page_folio(bio_page(bio)));
-	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
-	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
-}
-
-/* The asker of a bio: the group on whose behalf it is submitted, which may not be the bio's. */
-struct ioband_ask {
-	/* the asker; NULL if the kernel asks on behalf of no group */
-	struct cgroup_subsys_state *css;
-	bool never_held;	/* metadata or swap: holders of locks and reclaim wait for it */
-};
-
-/* Context: the submitter of the bio, in an RCU read side. */
-static struct ioband_ask ioband_ask(struct bio *bio)
-{
-	struct ioband_ask ask = { .never_held = ioband_is_metadata(bio) };
-
-	ask.css = current->flags & PF_KTHREAD ? kthread_blkcg() :
-						task_css(current, io_cgrp_id);
-	return ask;
-}
-
-/**
- * ioband_must_pass - tell whether tasks of other groups wait for a bio
- * @bio:	the bio
- *
- * They wait for metadata and swap, and for dirty pages that a kernel thread or a task of
- * another group writes back for sync() or fsync().  A kernel thread that works for the bio's
- * group, see kthread_associate_blkcg(), counts as a task of that group.
- *
- * Context: the submitter of the bio.
- * Return: true if they do: weights do not hold the bio then.
- */
-bool ioband_must_pass(struct bio *bio)
-{
-	struct ioband_ask ask;
-
-	guard(rcu)();
-	ask = ioband_ask(bio);
-	if (ask.never_held)
-		return true;
-	return (bio->bi_opf & REQ_SYNC) && ioband_is_writeback(bio) &&
-	       ask.css != bio_blkcg_css(bio);
-}
-
-/* The lowest gate of a group whose limits apply to the group @css, too; NULL if there is none. */
-static struct ioband_dir *ioband_gate_of(struct ioband_dir *dir,
-					 struct cgroup_subsys_state *css)
-{
-	struct ioband_dir *gate = dir->lim;
-
-	if (!css)
-		return NULL;
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-		return css == &pd_to_blkg(&dir->grp->pd)->blkcg->css ? gate : NULL;
-	while (gate && !cgroup_is_descendant(css->cgroup,
-					     pd_to_blkg(&gate->grp->pd)->blkcg->css.cgroup))
-		gate = gate->up;
-	return gate;
+	if (current->flags & PF_KTHREAD)
+		return !bio_issue_as_root_blkg(bio);
+	return bio_flagged(bio, BIO_UNLOCKED) && !current->journal_info &&
+	       !(current->flags & PF_MEMALLOC_NOFS);
 }
 
 enum ioband_verdict {
@@ -94,42 +27,41 @@ enum ioband_verdict {
 	IOBAND_PASS,
 	IOBAND_OWE,		/* it passes, and the group has a debt for it */
 	IOBAND_KEEP,
-	IOBAND_PAY,		/* it has to pay, or wait until it can */
 	IOBAND_ASKER,		/* its asker has to be charged */
 };
 
-/* Does a bio pass without paying first, because of what it is or which group asks for it? */
-static enum ioband_verdict ioband_decide_asked(struct ioband_dir *dir, struct bio *bio,
-					       const struct ioband_ask *ask, s64 now)
+/* Decide on a bio that limits bind. */
+static enum ioband_verdict ioband_decide_bound(struct ioband_dir *dir, struct bio *bio,
+					       struct cgroup_subsys_state *asker, s64 now)
 {
-	bool paced = ioband_is_paced(bio), nobodys;
-	struct ioband_dir *asks = NULL;
-
-	if (!paced && !ask->never_held)
-		return IOBAND_PAY;
+	bool paced = ioband_is_paced(bio), holds = !paced && ioband_may_hold(bio);
 	/* unpaid pages: on v1 the bio is the group's that writes them, on v2 the inode's */
-	nobodys = paced && ioband_is_nobodys(bio) && cgroup_subsys_on_dfl(io_cgrp_subsys);
+	bool nobodys = paced && cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_is_nobodys(bio);
+
 	if (paced && !nobodys)
 		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
-	if (nobodys && !ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
+	if ((holds || nobodys) && !ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
 		return IOBAND_PASS;
-	if (ask->never_held)
-		asks = ioband_gate_of(dir, ask->css);
-	if (ioband_may_owe_below(dir, bio, now, asks)) {
-		ioband_owe(dir, bio, now, asks);
-		/* a driver submits it for the group: tasks wait at the device above, see pace.c */
-		if ((current->flags & PF_KTHREAD) && ask->css == bio_blkcg_css(bio))
-			WRITE_ONCE(dir->grp->owed_at_ns, now);
-		return IOBAND_OWE;
+	if (holds) {
+		/* trace before the lock is dropped, or the release could be traced first */
+		trace_ioband_hold(bio, now, dir->held + 1);
+		ioband_hold(dir, bio, now);
+		return IOBAND_KEEP;
 	}
-	return ask->never_held ? IOBAND_ASKER : IOBAND_PASS;
+	/* tasks of another group pay themselves for what they ask for */
+	if (asker && ioband_gate_of(dir, asker) != dir->lim)
+		return IOBAND_ASKER;
+	ioband_owe(dir, bio, now, asker ? IOBAND_TERMS_DEBT : IOBAND_TERMS_BOUNDED);
+	/* a driver submits it for the group: tasks wait at the device above, see pace.c */
+	if ((current->flags & PF_KTHREAD) && asker == bio_blkcg_css(bio))
+		WRITE_ONCE(dir->grp->owed_at_ns, now);
+	return IOBAND_OWE;
 }
 
 static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct bio *bio,
-						const struct ioband_ask *ask, s64 now)
+						struct cgroup_subsys_state *asker, s64 now)
 {
 	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
-	enum ioband_verdict verdict;
 
 	ioband_relink(dir, now);
 	if (!dir->lim)
@@ -138,22 +70,14 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
 	if (unlikely(ioband_must_follow(bio))) {
-		ioband_owe(dir, bio, now, dir->lim);
+		ioband_owe(dir, bio, now, IOBAND_TERMS_DEBT);
 		return IOBAND_PASS;
 	}
-	verdict = ioband_decide_asked(dir, bio, ask, now);
-	if (verdict != IOBAND_PAY)
-		return verdict;
-	if (!ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
-		return IOBAND_PASS;
-	/* trace before the lock is dropped, or the release could be traced first */
-	trace_ioband_hold(bio, now, dir->held + 1);
-	ioband_hold(dir, bio, now);
-	return IOBAND_KEEP;
+	return ioband_decide_bound(dir, bio, asker, now);
 }
 
 static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio,
-					 const struct ioband_ask *ask, bool in_lane)
+					 struct cgroup_subsys_state *asker, bool in_lane)
 {
 	u64 issue_time_ns = bio->issue_time_ns, carried = bio->bi_iocost_cost;
 	struct ioband_dev *dev = grp->dev;
@@ -167,7 +91,7 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 		return IOBAND_PASS;
 	now = ktime_get_ns();
 	ioband_stamp(bio, now, raw_smp_processor_id());
-	verdict = ioband_decide_locked(grp, bio, ask, now);
+	verdict = ioband_decide_locked(grp, bio, asker, now);
 	if (verdict != IOBAND_KEEP) {
 		/* writeback may have a place in a device */
 		bio->issue_time_ns = issue_time_ns;
@@ -179,25 +103,25 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 /* As ioband_decide(), but moves @bio to its asker's group if that has to be charged. */
 static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 {
+	struct cgroup_subsys_state *asker;
 	enum ioband_verdict verdict;
 	struct ioband_grp *grp;
-	struct ioband_ask ask;
 
 	guard(rcu)();
-	ask = ioband_ask(bio);
+	asker = ioband_asker();
 	for (;;) {
 		grp = blkg_to_grp(bio->bi_blkg);
 		if (!grp || !ioband_is_ready(grp))
 			return IOBAND_PASS;
-		verdict = ioband_decide(grp, bio, &ask, in_lane);
+		verdict = ioband_decide(grp, bio, asker, in_lane);
 		if (verdict != IOBAND_ASKER)
 			return verdict;
 		/*
-		 * Without an asker the root group is charged.  If the asker is being removed,
-		 * the bio gets its nearest ancestor that is not: that is the asker from now on.
+		 * If the asker is being removed, the bio gets its nearest ancestor that is not:
+		 * that is the asker from now on.
 		 */
-		bio_associate_blkg_from_css(bio, ask.css ?: &blkcg_root.css);
-		ask.css = bio_blkcg_css(bio);
+		bio_associate_blkg_from_css(bio, asker);
+		asker = bio_blkcg_css(bio);
 	}
 }
 

@@ -14,7 +14,6 @@ enum ioband_terms {
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
 bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
 		     enum ioband_terms terms);
-bool ioband_gate_may_owe(struct ioband_dir *gate, const struct bio *bio, s64 now);
 bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
 			struct bio *bio, s64 now);
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
@@ -29,20 +28,24 @@ bool ioband_is_crowded(struct ioband_dir *dir);
 /* debt.c */
 s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
 s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
-s64 ioband_grp_debt_ns(struct ioband_grp *grp);
+s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css);
 bool ioband_repay_debt(s64 debt_ns);
-bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now,
-			  struct ioband_dir *asks);
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now,
-		struct ioband_dir *asks);
-bool ioband_lend(struct ioband_dir *dir, struct bio *bio, s64 now,
-		 struct ioband_dir *asks);
+struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms);
+
+/* door.c */
+struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 
 /* admit.c */
 void ioband_trace_admit(struct bio *bio, bool debt);
 
 /* decide.c */
-bool ioband_must_pass(struct bio *bio);
+/* On whose behalf a bio is submitted; NULL for none, if the kernel asks.  RCU read side. */
+static inline struct cgroup_subsys_state *ioband_asker(void)
+{
+	return current->flags & PF_KTHREAD ? kthread_blkcg() : task_css(current, io_cgrp_id);
+}
+
 bool ioband_judge(struct bio *bio, bool in_lane);
 
 /* lane.c */

@@ -55,7 +55,6 @@ struct ioband_rule {
 	/* written often: not in a cache line with what every bio reads */
 	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
 	s64			since;	/* ns; the TAT includes bios that arrived before */
-	s64			lent;	/* ns; dev->lock, see ioband_lent() */
 	struct rcu_head		rcu;
 };
 

@@ -146,7 +146,6 @@ static void ioband_rule_begin(struct ioband_dir *dir, struct ioband_rule *new,
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		new->bucket[unit].rate.burst += ioband_ticks_ns();
 	new->since = now;
-	new->lent = old ? old->lent : now;
 	if (old)
 		ioband_reserve_reclaim(old);
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)

@@ -68,14 +68,12 @@
  */
 #define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
 /*
- * The largest debt, as time of the rate, that a limit gets from I/O that is not held because
- * tasks to which the limit does not apply wait for it.
+ * The largest debt, as time of the rate, that a limit gets from I/O which the kernel does of its
+ * own accord, such as swapping out; and the debt above which a task that starts others waits.
  */
 #define IOBAND_DEBT_MAX_NS	NSEC_PER_SEC
 /* The largest batch in units: reserve.h keeps both units in one number. */
 #define IOBAND_BATCH_MAX	(BIT(28) - 1)
-/* Tasks to which a limit does not apply can spend 1/2 of its rate in the long run. */
-#define IOBAND_LEND_PART	2
 
 /**
  * struct ioband_rate - one limit, ready to calculate with
@@ -236,21 +234,6 @@ static inline s64 ioband_charge_early(s64 tat, s64 now, s64 cost)
 }
 
 /**
- * ioband_may_owe - tell whether an I/O may be dispatched before ioband_when(), as a debt
- * @tat:	the limit's theoretical arrival time, ns
- * @now:	ns
- * @cost:	cost of the I/O, ns
- * @burst:	the limit's burst, ns
- *
- * Return: true if the debt would be no more than IOBAND_DEBT_MAX_NS.
- */
-static inline bool ioband_may_owe(s64 tat, s64 now, s64 cost, s64 burst)
-{
-	return ioband_debt(ioband_charge_early(tat, now, cost), now, burst) <=
-	       IOBAND_DEBT_MAX_NS;
-}
-
-/**
  * ioband_charge_debt - as ioband_charge_early(), but without debt beyond the bound
  * @tat:	the TAT before, ns
  * @now:	time of the dispatch, ns
@@ -294,37 +277,6 @@ static inline u64 ioband_units_in(u64 per_sec, s64 ns)
 	/* the quotient must fit 64 bits: on some machines the division would trap otherwise */
 	return mul_u64_u64_div_u64(min(per_sec, BIT_ULL(40)), min_t(u64, ns, BIT_ULL(36)),
 				   NSEC_PER_SEC);
-}
-
-/**
- * ioband_lent - account for an I/O that a limit lends to a task to which it does not apply
- * @lent:	the account before, ns: a virtual clock that advances by IOBAND_LEND_PART times
- *		the cost of each I/O that is lent
- * @now:	ns
- * @cost:	cost of the I/O, ns
- *
- * Return: the account, ns; IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS after @now at most.
- */
-static inline s64 ioband_lent(s64 lent, s64 now, s64 cost)
-{
-	s64 most = now + IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS;
-
-	return min(max(lent, now) + IOBAND_LEND_PART * min(cost, IOBAND_DEBT_MAX_NS), most);
-}
-
-/**
- * ioband_may_lend - tell whether a limit may lend an I/O to a task to which it does not apply
- * @lent:	see ioband_lent()
- * @now:	ns
- * @cost:	cost of the I/O, ns
- *
- * Return: true if the account would stay within its bound.
- */
-static inline bool ioband_may_lend(s64 lent, s64 now, s64 cost)
-{
-	return cost <= IOBAND_DEBT_MAX_NS &&
-	       max(lent, now) + IOBAND_LEND_PART * cost <=
-	       now + IOBAND_LEND_PART * IOBAND_DEBT_MAX_NS;
 }
 
 /* @ns * @from / @to, saturating at +-IOBAND_TIME_MAX */

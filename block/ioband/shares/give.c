@@ -12,8 +12,37 @@
 #include <linux/blk-crypto.h>
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
+#include <linux/pagemap.h>
 
 #include "../ioband.h"
+
+/*
+ * Is a bio metadata or swap?  ext4 reads inodes ahead without REQ_META: what a disk that a file
+ * system is on has in its own page cache counts, too.
+ */
+static bool ioband_is_metadata(struct bio *bio)
+{
+	struct address_space *mapping;
+
+	/* pages of direct I/O can be in any page cache */
+	if (bio_issue_as_root_blkg(bio) || !bio_has_data(bio) || bio_flagged(bio, BIO_UNLOCKED))
+		return bio_issue_as_root_blkg(bio);
+	mapping = folio_mapping(page_folio(bio_page(bio)));
+	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode) &&
+	       READ_ONCE(I_BDEV(mapping->host)->bd_holder_ops);
+}
+
+/*
+ * Do tasks of other groups wait for a bio?  They do for metadata, and for pages that a task of
+ * another group writes for sync() or fsync(): these pass.  Context: its submitter.
+ */
+bool ioband_must_pass(struct bio *bio)
+{
+	guard(rcu)();
+	return ioband_is_metadata(bio) ||
+	       ((bio->bi_opf & REQ_SYNC) && ioband_is_writeback(bio) &&
+		ioband_asker() != bio_blkcg_css(bio));
+}
 
 /* One of this many bios of a group is writeback, if other bios of it wait as well. */
 #define IOBAND_WRITEBACK_TURN	8

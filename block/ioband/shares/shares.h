@@ -313,6 +313,7 @@ struct ioband_round {
 
 struct bio_list *ioband_next_fifo(struct ioband_share *g);
 void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, s64 now);
+bool ioband_must_pass(struct bio *bio);
 void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct ioband_round *round,
 		       bool turn, s64 now);
 void ioband_send_next(struct ioband_grp *grp, struct ioband_round *round, s64 now);

@@ -167,30 +167,29 @@ static void rate_charge(struct kunit *test)
 			IOBAND_TIME_MAX);
 }
 
-/* Debts: their size, whether an I/O may become one, and their bound. */
+/* Debts: their size, and their bound. */
 static void rate_debt(struct kunit *test)
 {
 	static const struct {
 		s64 tat, cost;
 		s64 debt;	/* ns, before */
-		bool may;
 		s64 after;	/* ns, the debt afterwards, if it is bounded */
 	} table[] = {
 		/* now is 100 s, the burst 5 ms */
-		{ 0,			MS,		0,	true,	0 },
-		{ 0,			SEC,		0,	true,	SEC - 5 * MS },
-		{ 100 * SEC,		5 * MS,		0,	true,	0 },
-		{ 100 * SEC,		SEC + 5 * MS,	0,	true,	SEC },
-		{ 100 * SEC,		SEC + 6 * MS,	0,	false,	SEC },
-		{ 100 * SEC + 5 * MS,	SEC,		0,	true,	SEC },
-		{ 100 * SEC + 5 * MS,	SEC + 1,	0,	false,	SEC },
-		{ 101 * SEC + 5 * MS,	0,		SEC,	true,	SEC },
-		{ 101 * SEC + 5 * MS,	1,		SEC,	false,	SEC },
+		{ 0,			MS,		0,	0 },
+		{ 0,			SEC,		0,	SEC - 5 * MS },
+		{ 100 * SEC,		5 * MS,		0,	0 },
+		{ 100 * SEC,		SEC + 5 * MS,	0,	SEC },
+		{ 100 * SEC,		SEC + 6 * MS,	0,	SEC },
+		{ 100 * SEC + 5 * MS,	SEC,		0,	SEC },
+		{ 100 * SEC + 5 * MS,	SEC + 1,	0,	SEC },
+		{ 101 * SEC + 5 * MS,	0,		SEC,	SEC },
+		{ 101 * SEC + 5 * MS,	1,		SEC,	SEC },
 		/* a debt that the group has made itself stays */
-		{ 200 * SEC,		MS,		100 * SEC - 5 * MS, false,
+		{ 200 * SEC,		MS,		100 * SEC - 5 * MS,
 		  100 * SEC - 5 * MS },
 		{ IOBAND_TIME_MAX,	IOBAND_TIME_MAX, IOBAND_TIME_MAX - 100 * SEC - 5 * MS,
-		  false, IOBAND_TIME_MAX - 100 * SEC - 5 * MS },
+		  IOBAND_TIME_MAX - 100 * SEC - 5 * MS },
 	};
 
 	for (int i = 0; i < ARRAY_SIZE(table); i++) {
@@ -198,31 +197,10 @@ static void rate_debt(struct kunit *test)
 
 		KUNIT_EXPECT_EQ_MSG(test, table[i].debt, ioband_debt(tat, now, burst),
 				    "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, table[i].may,
-				    ioband_may_owe(tat, now, table[i].cost, burst),
-				    "row %d", i);
 		tat = ioband_charge_debt(tat, now, table[i].cost, burst);
 		KUNIT_EXPECT_EQ_MSG(test, table[i].after, ioband_debt(tat, now, burst),
 				    "row %d", i);
 	}
-}
-
-/* Tasks to which the limit does not apply get a second's worth at once, then half the rate. */
-static void rate_lend(struct kunit *test)
-{
-	s64 lent = 0, given = 0;
-
-	for (s64 now = 100 * SEC; now < 120 * SEC; now += MS) {
-		while (ioband_may_lend(lent, now, 3 * MS)) {
-			lent = ioband_lent(lent, now, 3 * MS);
-			given += 3 * MS;
-		}
-		KUNIT_EXPECT_LE(test, given, SEC + (now - 100 * SEC) / 2);
-	}
-	KUNIT_EXPECT_GE(test, given, SEC + 10 * SEC - 5 * MS);
-	KUNIT_EXPECT_FALSE(test, ioband_may_lend(0, 100 * SEC, SEC + 1));
-	KUNIT_EXPECT_TRUE(test, ioband_may_lend(0, 100 * SEC, SEC));
-	KUNIT_EXPECT_EQ(test, ioband_lent(0, 100 * SEC, IOBAND_TIME_MAX), 102 * SEC);
 }
 
 /* 3 s to 10 s count. */
@@ -353,7 +331,6 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_when),
 	KUNIT_CASE(rate_charge),
 	KUNIT_CASE(rate_debt),
-	KUNIT_CASE(rate_lend),
 	KUNIT_CASE(rate_unused),
 	KUNIT_CASE(rate_discard),
 	KUNIT_CASE(rate_change_waiting),

@@ -18,28 +18,6 @@
 #define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
 
 /*
- * The group of a cgroup on the disk of a backing device; NULL if there is no disk or no group.  A
- * cgroup that has not used the disk yet has no group and no limits of its own there: then this is
- * the group of its nearest ancestor that has one.
- */
-static struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css,
-					 struct backing_dev_info *bdi)
-{
-	struct device *owner = READ_ONCE(bdi->owner);
-	struct blkcg_gq *blkg = NULL;
-	struct ioband_grp *grp;
-
-	/* only a disk can be the owner of a backing device */
-	if (!owner)
-		return NULL;
-	ioband_default_meet(css, dev_to_disk(owner));
-	for (; css && !blkg; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
-		blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
-	grp = blkg ? blkg_to_grp(blkg) : NULL;
-	return grp && ioband_is_ready(grp) ? grp : NULL;
-}
-
-/*
  * May writes to a backing device become writes to other disks?  That of btrfs has no disk; dm, md
  * and loop devices have disks or files below.
  */
@@ -315,7 +293,7 @@ static u64 ioband_write_debt_ns(struct cgroup_subsys_state *css,
 
 	guard(rcu)();
 	grp = ioband_bdi_grp(css, bdi);
-	return grp ? ioband_grp_debt_ns(grp) : 0;
+	return grp ? ioband_grp_debt_ns(grp, NULL) : 0;
 }
 
 /* See struct dirty_owner_ops. */

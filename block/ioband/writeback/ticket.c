@@ -79,7 +79,7 @@ static s64 ioband_pay_now(struct ioband_dir *dir, struct bio *bio, enum dirty_ho
 	if (!dir->lim || !ioband_is_bound(dir, bio))
 		return bytes;
 	if (how == DIRTY_OWE) {
-		ioband_owe(dir, bio, now, dir->lim);
+		ioband_owe(dir, bio, now, IOBAND_TERMS_DEBT);
 		return bytes;
 	}
 	if (ioband_is_crowded(dir))
@@ -178,7 +178,7 @@ static s64 ioband_pay_as_debt(struct gendisk *disk, struct cgroup_subsys_state *
 	paid = ioband_pay_at_once(&bio, DIRTY_OWE);
 	/* the bio keeps the group */
 	grp = ioband_ticket_grp(&bio);
-	while (wait && grp && ioband_repay_debt(ioband_grp_debt_ns(grp)))
+	while (wait && grp && ioband_repay_debt(ioband_grp_debt_ns(grp, NULL)))
 		;
 	bio_uninit(&bio);
 	return paid;

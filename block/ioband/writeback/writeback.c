@@ -51,7 +51,7 @@ static bool ioband_owe_bytes(struct ioband_dir *dir, struct bio *bio, u32 bytes,
 	bio->bi_iter.bi_size = bytes;
 	owed = ioband_is_bound(dir, bio);
 	if (owed)
-		ioband_owe(dir, bio, now, dir->lim);
+		ioband_owe(dir, bio, now, IOBAND_TERMS_DEBT);
 	bio->bi_iter.bi_size = length;
 	return owed;
 }

@@ -32,6 +32,22 @@ while time.monotonic() < end:
 EOF
 }
 
+# owing FILE: a child writes metadata until it waits for its group's limit of 1024 B/s, and is killed then: a debt stays
+owing() {
+	python3 - "$1" <<'EOF'
+import os, signal, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+child = os.fork()
+mode = 0
+while not child:
+    os.fchmod(fd, mode := 0o644 - mode)
+    os.fsync(fd)
+time.sleep(0.5)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+EOF
+}
+
 # uring FILE SECONDS: workers of io_uring write metadata
 uring() { attack_uring meta "$1" 0 4096 1 1000000000 $(($2 * 1000)); }
 
@@ -80,8 +96,8 @@ EOF
 # A group has a long debt, because its limit was lowered. A task from outside that starts a task in the group has no
 # part in the debt.
 spawner() {
-	in_group p/b bash -c "$(declare -f killing); killing '$MNT/meta' 1" || return 1
 	cap p "$DEV" wbps=1024
+	in_group p/b bash -c "$(declare -f owing); owing '$MNT/meta'" || return 1
 	in_range "$(debt_usec p/b)" 1100000 1000000000 && in_range "$(spawned p/b)" 0 100
 }
 
@@ -107,8 +123,8 @@ rewriter() {
 	in_group p/c bash -c "$(declare -f rewriting); rewriting '$MNT/again'" >"$TMP/again_ms" &
 	loads+=($!)
 	sleep 0.1
-	in_group p/b bash -c "$(declare -f killing); killing '$MNT/meta' 1" || return 1
 	cap p "$DEV" wbps=1024
+	in_group p/b bash -c "$(declare -f owing); owing '$MNT/meta'" || return 1
 	in_range "$(debt_usec p/b)" 3000000 1000000000 || return 1
 	: >"$MNT/again.go"
 	sleep 2

@@ -10,9 +10,10 @@ For each limit and each window [i, j] of the events that it binds, t seconds lon
     units(i..j)  <=  R*t + max(B, first) + W
 
 where R is the largest rate in force in the window, B = max(5 ms of R, 64 KiB or one I/O), first the size of the
-window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. Where pages may be
-dirty the metadata of one system call comes on top: pages that were paid for before the window may be written at its
-begin, and the debt of that call be made at its end. window_check.py has the same bound without W, and the reasons for
+window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. W is no less than what
+passes as a debt in one system call: its task waits afterwards. Where pages may be dirty that comes on top: pages that
+were paid for before the window may be written at its begin, and the debt of that call be made at its end.
+window_check.py has the same bound without W, and the reasons for
 the allowances of how exactly a trace tells the time.
 """
 import collections
@@ -112,15 +113,18 @@ def parse(lines, dev, loop=None):
 
 
 def largest_call(limit, events):
-    """Returns the most units of metadata that were admitted within CALL_NS: those of one system call.
+    """Returns the most units that passed as metadata or as a debt within CALL_NS: those of one call of each task.
 
-    Metadata is never held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
+    Such I/O is not held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
     """
+    def passes(event):
+        return event.admitted and (event.meta or event.debt)
+
     most = units = first = 0
     for last, event in enumerate(events):
-        units += limit.units(event) if event.meta and event.admitted else 0
+        units += limit.units(event) if passes(event) else 0
         while events[first].due_ns < event.due_ns - CALL_NS:
-            units -= limit.units(events[first]) if events[first].meta and events[first].admitted else 0
+            units -= limit.units(events[first]) if passes(events[first]) else 0
             first += 1
         most = max(most, units)
     return most
@@ -154,9 +158,10 @@ def worst_window(limit, rate, events, before=0):
     """
     burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
     window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
+    call = largest_call(limit, events) * NSEC
+    window = window + call if limit.buffered else max(window, call)
     if limit.window_s:
-        call = largest_call(limit, events) * NSEC
-        window = (window + call if limit.buffered else max(window, call)) + before * NSEC
+        window += before * NSEC
     done = floor_at = 0
     worst = floor = None
     firsts = first_units(limit, events)

@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Nobody else waits for a limited group: not for pages that it reads, not for a journal that it holds up, not for
+# tasks that it starts. And what passes for their sake is paid for.
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_writeback.sh
+. "$HERE/lib/blkio_writeback.sh"
+
+# the longest time that another group may wait, ms
+MOST_MS=200
+RATE=$((64 * KiB))
+
+IMPORTS='import fcntl, mmap, os, struct, subprocess, sys, threading, time
+begin = time.monotonic()
+'
+
+# timed_in GROUP CODE ARGUMENT...: runs Python code in GROUP; sets TOOK_MS to the ms that it takes
+timed_in() {
+	TOOK_MS=$(in_group "$1" python3 -c "$IMPORTS$2
+print(int((time.monotonic() - begin) * 1000))" "${@:3}" | tail -n 1)
+}
+
+# in_background GROUP COMMAND...: runs the command in GROUP until it ends or end_loads() ends it
+in_background() {
+	(
+		trap - EXIT
+		echo "$BASHPID" >"$CG/$1/cgroup.procs"
+		exec "${@:2}" >/dev/null
+	) &
+	loads+=($!)
+}
+
+# begun GROUP CODE ARGUMENT...: runs Python code in the background, and waits until it has made the file \$TMP/begun
+begun() {
+	rm -f "$TMP/begun"
+	in_background "$1" python3 -c "$IMPORTS$2" "${@:3}" "$TMP/begun"
+	while [ ! -e "$TMP/begun" ]; do sleep 0.01; done
+}
+
+READS='
+fd = os.open(sys.argv[1], os.O_RDONLY)
+open(sys.argv[-1], "w").close()
+while os.read(fd, 65536):
+    pass'
+
+ADVISES='
+fd = os.open(sys.argv[1], os.O_RDONLY)
+open(sys.argv[-1], "w").close()
+for at in range(0, 8 << 20, 131072):
+    os.posix_fadvise(fd, at, 131072, os.POSIX_FADV_WILLNEED)'
+
+# the ioctl EXT4_IOC_MOVE_EXT reads data with a handle of the journal, behind 4 MiB that the group reads directly
+MOVES='
+own = os.open(sys.argv[1] + "/own", os.O_RDONLY | os.O_DIRECT)
+pages = memoryview(mmap.mmap(-1, 4 << 20))
+threading.Thread(target=os.preadv, args=(own, [pages], 0)).start()
+time.sleep(0.05)
+fds = [os.open(sys.argv[1] + name, os.O_RDWR) for name in ("/orig", "/donor")]
+open(sys.argv[-1], "w").close()
+fcntl.ioctl(fds[0], 0xc028660f, struct.pack("IIQQQQ", 0, fds[1], 100, 100, 1, 0))'
+
+# others_read TEXT: a group without limits reads the file that g reads, and runs the program
+others_read() {
+	timed_in free 'os.pread(os.open(sys.argv[1], os.O_RDONLY), 4 << 20, 0)' "$MNT/lib"
+	check "$CGV, $1: another group reads the same file at once" in_range "$TOOK_MS" 0 $MOST_MS
+	timed_in free 'subprocess.run([sys.argv[1], "-c", "true"], check=True)' "$MNT/program"
+	check "$CGV, $1: another group runs the same program at once" in_range "$TOOK_MS" 0 $MOST_MS
+	end_loads
+	drop_cache
+}
+
+pages() {
+	begun g "$READS" "$MNT/lib"
+	begun g "$READS" "$MNT/program"
+	sleep 1
+	others_read "a group reads files"
+	begun g "$ADVISES" "$MNT/lib"
+	sleep 1
+	others_read "a group asks for readahead"
+}
+
+journal() {
+	begun g "$MOVES" "$MNT"
+	sleep 0.2
+	timed_in free 'fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY); os.write(fd, b"x"); os.fsync(fd)' "$MNT/new"
+	check "$CGV, a group reads with a handle of the journal: another group's fsync ends at once" in_range "$TOOK_MS" 0 $MOST_MS
+	timed_in free 'os.mkdir(sys.argv[1])' "$MNT/dir"
+	check "$CGV, a group reads with a handle of the journal: another group's mkdir ends at once" in_range "$TOOK_MS" 0 $MOST_MS
+	end_loads
+	rm -r "$MNT/new" "$MNT/dir"
+}
+
+# a task that has not used the disk starts programs, while others of its group read directly and read metadata
+forks() {
+	cap g "$DEV" rbps=$MiB
+	start_soon
+	load g queue -f "$MNT/lib" -s 1M -d 16 -t 20
+	until_ns $((START + 500000000))
+	in_background g find "$MNT" -type f -size +1G
+	sleep 0.1
+	timed_in g '
+longest = 0
+for _ in range(10):
+    at = time.monotonic()
+    subprocess.run(["true"], check=True)
+    longest = max(longest, time.monotonic() - at)
+    time.sleep(0.2)
+begin = time.monotonic() - longest'
+	check "$CGV, a group reads at its limit: its task that has not used the disk starts programs at once" \
+		in_range "$TOOK_MS" 0 10
+	end_loads
+	drop_cache
+}
+
+# one call reads 64 MiB of a disk that a file system is on, as a backup of the disk does
+node() {
+	local before
+	cap g "$DEV" rbps=$MiB
+	before=$(counted g Read | grep . || echo 0)
+	begun g 'fd = os.open(sys.argv[1], os.O_RDONLY)
+open(sys.argv[-1], "w").close()
+os.pread(fd, 64 << 20, 0)' "$DEV"
+	sleep 8
+	# 8 s, the burst, and a part of the call
+	check "$CGV, a long read() of a mounted disk: the limit holds" in_range $(($(counted g Read) - before)) \
+		$((7 * MiB)) $((8 * MiB + 64 * KiB + 3 * MiB / 2))
+	end_loads
+}
+
+everything() {
+	group g free
+	cap g "$DEV" rbps=$RATE
+	drop_cache
+	pages
+	cap g "$DEV" rbps=$RATE wbps=$RATE
+	journal
+	forks
+	node
+	cap g "$DEV" rbps=max wbps=max
+}
+
+# a group trims a file system of 100 GiB, at 5 MiB/s; TRIM_MS is how long it takes to kill it
+trims() {
+	local begin
+	null_dev "trim$1" size=102400 discard=1 memory_backed=1 completion_nsec=10000
+	make_fs "$1" "$DEV" -q -f -K
+	cap g "$DEV" wbps=$((5 * MiB))
+	in_background g fstrim "$MNT"
+	sleep 1
+	timed_in free 'fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY); os.write(fd, b"x"); os.fsync(fd)' "$MNT/new"
+	check "$1, a group trims: another group's fsync ends at once" in_range "$TOOK_MS" 0 $MOST_MS
+	begin=$(now_ms)
+	end_loads
+	check "$1, a group trims: it can be killed at once" in_range $(($(now_ms) - begin)) 0 $MOST_MS
+	umount "$MNT"
+}
+
+# a task without privileges writes symbolic links, whose pages no task pays for in advance
+links() {
+	local before begin
+	null_dev links size=400 memory_backed=1 completion_nsec=100000
+	make_fs f2fs "$DEV" -q -f
+	chmod 777 "$MNT" "$TMP"
+	sync
+	cap g "$DEV" wbps=$((256 * KiB))
+	before=$(counted g | grep . || echo 0)
+	begin=$(now_ms)
+	begun g 'open(sys.argv[-1], "w").close()
+os.setuid(1000)
+for n in range(1000000):
+    os.symlink("x" * 4000, f"{sys.argv[1]}/{n}")' "$MNT"
+	sleep 10
+	# two seconds for what is dirty and for a debt
+	check "f2fs, symbolic links: the limit holds" in_range $(($(counted g) - before)) $((256 * KiB)) \
+		$((64 * KiB + ($(now_ms) - begin + 2000) * 256 * KiB / 1000))
+	end_loads
+	umount "$MNT"
+}
+
+plan 21
+null_dev nb0 size=400 memory_backed=1 completion_nsec=100000
+make_fs ext4 "$DEV" -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0
+dd if=/dev/zero of="$MNT/lib" bs=1M count=32 status=none
+for name in own orig donor; do dd if=/dev/zero of="$MNT/$name" bs=1M count=8 status=none; done
+cp "$(realpath /bin/bash)" "$MNT/program"
+sync
+for version in v1 v2; do
+	mount_cgroup $version
+	everything
+	umount_cgroup
+done
+umount "$MNT"
+
+mount_cgroup v2
+group g free
+trims xfs
+trims btrfs
+links
