@@ -124,7 +124,7 @@ static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 	if (unlikely(bio_flagged(bio, BIO_BPS_THROTTLED)))
 		return 0;
 	if (bio_op(bio) == REQ_OP_DISCARD)
-		return ioband_discard_bytes(bio->bi_iter.bi_size);
+		return min(bio->bi_iter.bi_size, IOBAND_DISCARD_BYTES);
 	return bio->bi_iter.bi_size;
 }
 

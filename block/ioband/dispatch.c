@@ -96,9 +96,11 @@ static void ioband_dispatch_workfn(struct work_struct *work)
 }
 
 /*
- * Take some of the bios held for a disk that is being removed.  Returns true if there may be more.
+ * Take some of the bios that limits hold for a disk that is being removed, and some of those that
+ * wait for their share.  Returns true if there may be more.
  */
-static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
+static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *held,
+			       struct bio_list *bios)
 {
 	unsigned int budget = IOBAND_QUANTUM;
 	s64 now = ktime_get_ns();
@@ -111,45 +113,53 @@ static bool ioband_cancel_some(struct ioband_dev *dev, struct bio_list *bios)
 		list_for_each_entry_safe(dir, next, &dev->active[rw], active) {
 			if (!budget--)
 				return true;
-			ioband_drain(dir, bios, now);
+			ioband_drain(dir, held, now);
 		}
 	}
 	return ioband_share_drain(dev, bios, &budget);
 }
 
-/**
- * ioband_let_go - submit the bios held for a disk that is about to be removed
- * @disk:	the disk, which cannot be opened any more, or which is marked dead
- *
- * File systems are about to be told: they write dirty pages, drop their inodes, and wait for reads
- * in flight.  From here on limits and weights hold no bio of the disk.
- *
- * Context: process context, without locks that I/O may wait for.
- */
-void ioband_let_go(struct gendisk *disk)
+static void ioband_submit_all(struct ioband_dev *dev, struct bio_list *bios, bool fail)
 {
-	struct bio_list bios = BIO_EMPTY_LIST;
-	struct ioband_dev *dev;
 	struct blk_plug plug;
 	struct bio *bio;
 
-	scoped_guard(mutex, &ioband_ready_mutex)
-		dev = disk->ioband;
-	if (!dev)
-		return;
-	while (ioband_cancel_some(dev, &bios))
-		;
 	blk_start_plug(&plug);
-	while ((bio = bio_list_pop(&bios))) {
+	while ((bio = bio_list_pop(bios))) {
 		if (ioband_is_ticket(bio)) {
 			ioband_ticket_done(bio);
 			continue;
 		}
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 		ioband_unstamp(bio);
-		ioband_submit(dev, bio);
+		ioband_submit(dev, bio, fail);
 	}
 	blk_finish_plug(&plug);
+}
+
+/**
+ * ioband_let_go - end or submit the bios held for a disk that is about to be removed
+ * @disk:	the disk, which cannot be opened any more, or which is marked dead
+ *
+ * File systems are about to be told: they write dirty pages, drop their inodes, and wait for reads
+ * in flight.  From here on limits and weights hold no bio of the disk.  Direct I/O that limits held
+ * fails, as in mainline.
+ *
+ * Context: process context, without locks that I/O may wait for.
+ */
+void ioband_let_go(struct gendisk *disk)
+{
+	struct bio_list held = BIO_EMPTY_LIST, bios = BIO_EMPTY_LIST;
+	struct ioband_dev *dev;
+
+	scoped_guard(mutex, &ioband_ready_mutex)
+		dev = disk->ioband;
+	if (!dev)
+		return;
+	while (ioband_cancel_some(dev, &held, &bios))
+		;
+	ioband_submit_all(dev, &held, true);
+	ioband_submit_all(dev, &bios, false);
 	/* wait until all are submitted, unless the driver waits for this function to end them */
 	if (!test_bit(GD_DEAD, &disk->state))
 		flush_workqueue(dev->wq);

@@ -252,14 +252,10 @@ struct ioband_limits {
 struct ioband_line {
 	int	(*parse)(struct ioband_line *line, char *body);
 	void	(*apply)(struct ioband_line *line, struct ioband_grp *grp);
+	bool	check;	/* find out whether the line is valid, and change nothing */
 	bool	wants;	/* set by parse: the line sets something, and not only removes it */
+	bool	owns;	/* set by parse: the dirtiers of pages have to be known for that */
 };
-
-/* Is BFQ registered, and does it share by ioband's weights? */
-static inline bool ioband_has_bfq(void)
-{
-	return rcu_access_pointer(ioband_bfq);
-}
 
 /*
  * Does the share gate stand aside, because weights are off for the disk, or because BFQ shares it?
@@ -268,7 +264,7 @@ static inline bool ioband_has_bfq(void)
 static inline bool ioband_is_aside(const struct ioband_dev *dev)
 {
 	return unlikely(READ_ONCE(dev->weights_off)) ||
-	       (unlikely(blk_queue_disable_wbt(dev->q)) && ioband_has_bfq());
+	       (unlikely(blk_queue_disable_wbt(dev->q)) && rcu_access_pointer(ioband_bfq));
 }
 
 /*
@@ -426,7 +422,7 @@ void ioband_dev_put(struct ioband_dev *dev);
 /* submit.c */
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due);
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu, int rw);
-void ioband_submit(struct ioband_dev *dev, struct bio *bio);
+void ioband_submit(struct ioband_dev *dev, struct bio *bio, bool fail);
 bool ioband_outs_init(struct ioband_dev *dev);
 
 /* policy.c */

@@ -225,8 +225,7 @@ void ioband_css_killed(struct cgroup_subsys_state *css)
 
 static void ioband_grp_free(struct rcu_head *rcu)
 {
-	struct blkg_policy_data *pd =
-		container_of(rcu, struct blkg_policy_data, rcu_head);
+	struct blkg_policy_data *pd = container_of(rcu, struct blkg_policy_data, rcu_head);
 	struct ioband_grp *grp = pd_to_grp(pd);
 
 	ioband_dev_put(grp->dev);

@@ -82,10 +82,11 @@ static void ioband_submit_one(struct bio *bio)
  * ioband_submit - submit a bio that was held, and those that follow it in its lane
  * @dev:	the device
  * @bio:	the bio
+ * @fail:	end direct I/O of tasks with an error instead
  *
  * Context: may sleep, as submit_bio().
  */
-void ioband_submit(struct ioband_dev *dev, struct bio *bio)
+void ioband_submit(struct ioband_dev *dev, struct bio *bio, bool fail)
 {
 	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
 
@@ -98,7 +99,10 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio)
 		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
 		    READ_ONCE(dev->share.depth.tags) > 1)
 			bio->issue_time_ns = ktime_get_ns();
-		ioband_submit_one(bio);
+		if (fail && bio_flagged(bio, BIO_UNLOCKED))
+			bio_io_error(bio);
+		else
+			ioband_submit_one(bio);
 		bio = lane ? ioband_lane_next(dev, lane) : NULL;
 		cond_resched();
 	} while (bio);
@@ -111,14 +115,14 @@ static void ioband_submit_run(struct ioband_dev *dev, struct bio *bio, struct bi
 	struct blk_plug plug;
 
 	if (!ioband_is_joined(bio_list_peek(bios), sector)) {
-		ioband_submit(dev, bio);
+		ioband_submit(dev, bio, false);
 		return;
 	}
 	blk_start_plug(&plug);
-	ioband_submit(dev, bio);
+	ioband_submit(dev, bio, false);
 	while (ioband_is_joined(bio = bio_list_peek(bios), sector)) {
 		sector = bio_end_sector(bio);
-		ioband_submit(dev, bio_list_pop(bios));
+		ioband_submit(dev, bio_list_pop(bios), false);
 	}
 	blk_finish_plug(&plug);
 }

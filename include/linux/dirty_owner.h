@@ -138,7 +138,6 @@ ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret);
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
-int __dirty_owner_splice(void);
 
 #define DIRTY_OWNER_ON	static_branch_unlikely(&dirty_owner_key)
 
@@ -177,8 +176,6 @@ static inline bool __dirty_owner_part(struct dirty_part *part, struct file *file
 {
 	return false;
 }
-
-static inline int __dirty_owner_splice(void) { return 0; }
 
 static inline ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
@@ -420,20 +417,6 @@ static inline ssize_t dirty_owner_vfs_write(struct file *file, const char __user
 }
 
 /**
- * dirty_owner_splice - have a task in a long call pay for what it has dirtied so far
- *
- * Other tasks pay on their way to user space, which a task in sendfile() or copy_file_range()
- * reaches only when all data is copied.
- *
- * Context: between two pieces of data, no locks held.  Sleeps until the group has no debt.
- * Return: 0, or -EINTR if the task is killed.
- */
-static inline int dirty_owner_splice(void)
-{
-	return DIRTY_OWNER_ON ? __dirty_owner_splice() : 0;
-}
-
-/**
  * dirty_owner_part - the next part of a write from an iterator, if there is one
  * @part:	state of the loop over the parts, all zero at first
  * @file:	the file
@@ -490,20 +473,6 @@ static inline int dirty_owner_pace(struct address_space *mapping,
 				   struct backing_dev_info *bdi, unsigned int flags)
 {
 	return DIRTY_OWNER_ON && current->dirty_due ? __dirty_owner_pace(mapping, bdi, flags) : 0;
-}
-
-/**
- * dirty_owner_worker_owes - does a worker of io_uring have to wait for its group's debt?
- *
- * Other tasks wait for a debt on their way to user space, where a worker never gets.
- *
- * Context: the worker, between two pieces of work, no locks held.
- * Return: true if the worker has to call io_run_task_work(), which waits for a while, and then
- *	   has to ask again.
- */
-static inline bool dirty_owner_worker_owes(void)
-{
-	return DIRTY_OWNER_ON && test_thread_flag(TIF_NOTIFY_RESUME);
 }
 
 #endif /* _LINUX_DIRTY_OWNER_H */

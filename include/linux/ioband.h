@@ -2,8 +2,11 @@
 #ifndef _LINUX_IOBAND_H
 #define _LINUX_IOBAND_H
 
+#include <linux/blk-cgroup.h>
 #include <linux/fs.h>
 #include <linux/jump_label.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 
 /* Calls of up to this length are not divided: what a group below small limits may owe for one. */
@@ -15,6 +18,7 @@
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 
 ssize_t __ioband_vfs_read(struct file *file, char __user *buf, size_t count, loff_t *pos);
+int __ioband_settle(void);
 
 /**
  * ioband_vfs_read - vfs_read() in parts, between which the task waits for its limits
@@ -34,8 +38,51 @@ static inline ssize_t ioband_vfs_read(struct file *file, char __user *buf, size_
 	return vfs_read(file, buf, count, pos);
 }
 
+/**
+ * ioband_owes - does the current task have to wait for a debt?
+ *
+ * Most tasks wait on their way to user space, where workers of io_uring never get.
+ *
+ * Context: a worker of io_uring, between two pieces of work, no locks held.
+ * Return: true if the worker has to wait, by io_run_task_work(), and then has to ask again.
+ */
+static inline bool ioband_owes(void)
+{
+	return static_branch_unlikely(&ioband_key) && current->throttle_disk;
+}
+
+/**
+ * ioband_settle - have a task in a long call wait for the debts that it has made so far
+ *
+ * Context: between two pieces of data, no locks held.  Sleeps until the group has no debt.
+ * Return: 0, or -EINTR if the task is killed.
+ */
+static inline int ioband_settle(void)
+{
+	return ioband_owes() ? __ioband_settle() : 0;
+}
+
+/**
+ * ioband_poller_owes - have the thread that polls for requests of io_uring wait once for a debt
+ * @lock:	a mutex, which is released meanwhile
+ *
+ * Return: true if the thread has waited, and has to ask again before it submits anything.
+ */
+static inline bool ioband_poller_owes(struct mutex *lock)
+{
+	if (!ioband_owes())
+		return false;
+	mutex_unlock(lock);
+	blkcg_maybe_throttle_current();
+	mutex_lock(lock);
+	return true;
+}
+
 #else
 #define ioband_vfs_read	vfs_read
+static inline bool ioband_owes(void) { return false; }
+static inline int ioband_settle(void) { return 0; }
+static inline bool ioband_poller_owes(struct mutex *lock) { return false; }
 #endif
 
 #endif /* _LINUX_IOBAND_H */

@@ -3,9 +3,7 @@
  * Long writes in parts: between two parts a task waits for its group's limits, and holds no
  * lock of the file.
  */
-#include <linux/blk-cgroup.h>
 #include <linux/fs.h>
-#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -140,11 +138,4 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		}
 	} while (dirty_part_end(&part, iter, ret));
 	return part.done ?: ret;
-}
-
-int __dirty_owner_splice(void)
-{
-	while (current->throttle_disk && !fatal_signal_pending(current))
-		blkcg_maybe_throttle_current();
-	return current->throttle_disk ? -EINTR : 0;
 }

@@ -153,7 +153,7 @@ def sentences_limits(one, groups, look):
             yield f'on v1 limits of groups above do not apply to this group ({", ".join(above)} has limits)'
     if one.debt_ms:
         yield (
-            f'it has a debt of {one.debt_ms:.0f} ms of its limit, for metadata, swap or dirty pages that did not wait: '
+            f'it has a debt of {one.debt_ms:.0f} ms of its limit, for reads of files, metadata or dirty pages that did not wait: '
             'its other I/O waits until the debt is repaid'
         )
 

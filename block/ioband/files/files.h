@@ -4,8 +4,13 @@
 
 /* Control files, and what is printed.  Included by ioband.h. */
 
+/* What separates the words of a line, as in mainline. */
+#define IOBAND_BLANKS	" \t\n\v\f\r"
+
 /* parse.c */
 int ioband_parse_u64(const char *str, u64 *val);
+typedef int (ioband_write_fn)(struct kernfs_open_file *of, char *line, bool check);
+int ioband_write_lines(struct kernfs_open_file *of, char *buf, ioband_write_fn *write);
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
 bool ioband_is_too_deep(struct blkcg *blkcg);
 

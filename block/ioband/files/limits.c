@@ -36,6 +36,9 @@ struct ioband_conf {
 
 static void ioband_conf_set(struct ioband_conf *conf, int file, u64 val)
 {
+	/* mainline has 32 bits for I/Os, and programs write the greatest value for no limit */
+	if (file % IOBAND_NR_UNITS == IOBAND_IOS && val == U32_MAX)
+		val = U64_MAX;
 	conf->limits.set[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = true;
 	conf->limits.limit[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = val;
 }
@@ -91,7 +94,7 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 	char *tok;
 	int ret;
 
-	while ((tok = strsep(&body, " \t\n"))) {
+	while ((tok = strsep(&body, IOBAND_BLANKS))) {
 		if (!*tok)
 			continue;
 		ret = ioband_parse_pair(tok, conf);
@@ -101,29 +104,23 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 	return 0;
 }
 
-/*
- * May a direction need a rule?  It does not if none of its limits is named, or if all are
- * removed.  If one is removed and the other is not named, it may, for the other.
- */
-static bool ioband_wants_rule(const struct ioband_conf *conf, int rw)
+static bool ioband_wants_limit(const struct ioband_conf *conf, int rw)
 {
-	bool named = false, gone = true;
-
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		named |= conf->limits.set[rw][unit];
-		gone &= conf->limits.set[rw][unit] && conf->limits.limit[rw][unit] == U64_MAX;
-	}
-	return named && !gone;
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		/* beside limits for all devices, "no limit" on one device is a setting */
+		if (conf->limits.set[rw][unit] &&
+		    (conf->limits.limit[rw][unit] != U64_MAX || ioband_has_defaults()))
+			return true;
+	return false;
 }
 
-static bool ioband_wants_limit(const struct ioband_conf *conf)
+/* Does a line set a limit on writes to a number? */
+static bool ioband_limits_writes(const struct ioband_conf *conf)
 {
-	for (int rw = READ; rw <= WRITE; rw++)
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			/* beside limits for all devices, "no limit" on one device is a setting */
-			if (conf->limits.set[rw][unit] &&
-			    (conf->limits.limit[rw][unit] != U64_MAX || ioband_has_defaults()))
-				return true;
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		if (conf->limits.set[WRITE][unit] && conf->limits.limit[WRITE][unit] &&
+		    conf->limits.limit[WRITE][unit] != U64_MAX)
+			return true;
 	return false;
 }
 
@@ -132,17 +129,19 @@ static int ioband_conf_parse(struct ioband_line *line, char *body)
 	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
 	int ret = conf->parse(body, conf->file, conf);
 
-	if (ret)
-		return ret;
-	for (int rw = READ; rw <= WRITE; rw++) {
-		if (!ioband_wants_rule(conf, rw))
+	line->owns = ioband_limits_writes(conf);
+	for (int rw = READ; !ret && rw <= WRITE; rw++) {
+		const bool *set = conf->limits.set[rw];
+
+		line->wants |= ioband_wants_limit(conf, rw);
+		/* if one limit is removed, the other may stay, and needs a rule */
+		if (!ioband_wants_limit(conf, rw) && set[IOBAND_BYTES] == set[IOBAND_IOS])
 			continue;
 		conf->spare[rw] = ioband_rule_alloc(GFP_KERNEL);
 		if (!conf->spare[rw])
-			return -ENOMEM;
+			ret = -ENOMEM;
 	}
-	line->wants = ioband_wants_limit(conf);
-	return 0;
+	return ret;
 }
 
 static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
@@ -170,43 +169,41 @@ static int ioband_write_all(struct blkcg *blkcg, char *body, struct ioband_conf 
 
 	conf->all = true;
 	ret = conf->parse(body, conf->file, conf);
-	if (!ret && ioband_is_too_deep(blkcg) && ioband_wants_limit(conf))
+	if (!ret && ioband_is_too_deep(blkcg) &&
+	    (ioband_wants_limit(conf, READ) || ioband_wants_limit(conf, WRITE)))
 		ret = -E2BIG;
-	if (!ret)
+	if (ret || conf->line.check)
+		return ret;
+	if (ioband_limits_writes(conf))
 		ret = ioband_own_pages(blkcg);
 	return ret ?: ioband_set_defaults(blkcg, &conf->limits);
 }
 
-static int ioband_write(struct kernfs_open_file *of, char *buf,
-			ioband_parse_fn *parse)
+static int ioband_write_limit(struct kernfs_open_file *of, char *line, bool check)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	struct ioband_conf conf = {
-		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply },
-		.parse	= parse,
+		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply,
+			    .check = check },
+		.parse	= cgroup_subsys_on_dfl(io_cgrp_subsys) ?
+			  ioband_parse_v2 : ioband_parse_v1,
 		.file	= of_cft(of)->private,
 	};
 	char *body;
 	int ret;
 
-	if (ioband_is_default(buf, &body))
+	if (ioband_is_default(line, &body))
 		return ioband_write_all(blkcg, body, &conf);
-	ret = ioband_write_line(blkcg, buf, &conf.line);
+	ret = ioband_write_line(blkcg, line, &conf.line);
 	ioband_rule_free(conf.spare[READ]);
 	ioband_rule_free(conf.spare[WRITE]);
 	return ret;
 }
 
-static ssize_t ioband_write_v1(struct kernfs_open_file *of, char *buf,
-			       size_t nbytes, loff_t off)
+static ssize_t ioband_write_limits(struct kernfs_open_file *of, char *buf, size_t nbytes,
+				   loff_t off)
 {
-	return ioband_write(of, buf, ioband_parse_v1) ?: nbytes;
-}
-
-static ssize_t ioband_write_v2(struct kernfs_open_file *of, char *buf,
-			       size_t nbytes, loff_t off)
-{
-	return ioband_write(of, buf, ioband_parse_v2) ?: nbytes;
+	return ioband_write_lines(of, buf, ioband_write_limit) ?: nbytes;
 }
 
 /* The limit to show for a device: a number, U64_MAX for no limit, 0 if nothing is set. */
@@ -297,7 +294,7 @@ static int ioband_show_v2(struct seq_file *sf, void *v)
 	.name = "throttle." _name,					\
 	.private = IOBAND_FILE(rw, unit),				\
 	.seq_show = ioband_show_v1,					\
-	.write = ioband_write_v1,					\
+	.write = ioband_write_limits,					\
 }
 
 struct cftype ioband_legacy_files[] = {
@@ -313,7 +310,7 @@ struct cftype ioband_files[] = {
 		.name = "max",
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = ioband_show_v2,
-		.write = ioband_write_v2,
+		.write = ioband_write_limits,
 	},
 	{ }	/* terminate */
 };

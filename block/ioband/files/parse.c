@@ -7,6 +7,7 @@
 #include <linux/ctype.h>
 #include <linux/kstrtox.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "../ioband.h"
@@ -38,7 +39,7 @@ static int ioband_check_dev(char *input, char **body)
 {
 	char buf[sizeof("4294967295:4294967295")];
 	char *name = skip_spaces(input);
-	size_t len = strcspn(name, " \t\n");
+	size_t len = strcspn(name, IOBAND_BLANKS);
 	char *minor = buf, *major;
 	unsigned int num;
 
@@ -81,8 +82,6 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 	struct gendisk *disk = ctx->bdev->bd_disk;
 	int ret;
 
-	if (line->wants && ioband_is_too_deep(blkcg))
-		return -E2BIG;
 	/* a device that never had a limit or weight has none to remove */
 	if (!disk->ioband && !line->wants)
 		return 0;
@@ -110,7 +109,7 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
  * @buf:	the line; changed
  * @line:	how to parse BODY, and how to apply it to the group
  *
- * A line that is not valid takes no lock and activates nothing.
+ * A line that is not valid activates nothing.
  *
  * Context: may sleep.
  * Return: 0, -EINVAL, -ENODEV, -ENOMEM, -E2BIG for a cgroup below IOBAND_MAX_LEVEL, or
@@ -125,8 +124,6 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 	int ret;
 
 	ret = ioband_check_dev(buf, &body);
-	if (!ret)
-		ret = line->parse(line, body);
 	if (ret)
 		return ret;
 	blkg_conf_init(&ctx, buf);
@@ -134,11 +131,14 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 	if (ret)
 		return ret;
 
-	/* blkg_conf_prep() allocates under a mutex that is also taken while a queue is frozen */
+	/* the mutex that blkg_conf_open_bdev() takes is also taken while a queue is frozen */
 	memflags = memalloc_noio_save();
-	if (line->wants)
+	ret = line->parse(line, body);
+	if (!ret && line->wants && ioband_is_too_deep(blkcg))
+		ret = -E2BIG;
+	if (!ret && !line->check && line->owns)
 		ret = ioband_own_pages(blkcg);
-	if (!ret)
+	if (!ret && !line->check)
 		ret = ioband_apply_line(blkcg, &ctx, line, &activated);
 	memalloc_noio_restore(memflags);
 	blkg_conf_close_bdev(&ctx);
@@ -146,5 +146,47 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 		ioband_activated(activated);
 		put_disk(activated);
 	}
+	return ret;
+}
+
+/* Cut off the first line.  A line break is a blank, unless a device or "default" follows. */
+static char *ioband_cut_line(char **rest)
+{
+	char *line = skip_spaces(*rest), *end = line;
+
+	while ((end = strchr(end, '\n'))) {
+		char *next = skip_spaces(end);
+
+		if (next[strcspn(next, ":" IOBAND_BLANKS)] == ':' ||
+		    str_has_prefix(next, "default")) {
+			*end = '\0';
+			*rest = next;
+			return line;
+		}
+		end = next;
+	}
+	*rest = NULL;
+	return line;
+}
+
+/**
+ * ioband_write_lines - apply one line for each device to a cgroup, or none if one is not valid
+ * @of:		a control file of the cgroup
+ * @buf:	the lines; changed
+ * @write:	how to apply a line
+ *
+ * Context: may sleep.
+ * Return: 0, -ENOMEM, or the error of the first line that has one.
+ */
+int ioband_write_lines(struct kernfs_open_file *of, char *buf, ioband_write_fn *write)
+{
+	char *copy = kstrdup(buf, GFP_KERNEL), *rest = copy;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && rest)
+		ret = write(of, ioband_cut_line(&rest), true);
+	kfree(copy);
+	while (!ret && buf)
+		ret = write(of, ioband_cut_line(&buf), false);
 	return ret;
 }

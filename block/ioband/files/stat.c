@@ -10,30 +10,30 @@
 #include "../ioband.h"
 
 /*
- * Sums of both directions: bios held now, bios ever held, ns with at least one bio held, and bios
- * that ever passed as a debt.
+ * Print sums of both directions: bios held now, bios ever held, the time with at least one bio
+ * held, and bios that ever passed as a debt.
  */
-static void ioband_held_sum(struct ioband_grp *grp, unsigned int *held,
-			    u64 *nr_throttled, u64 *held_ns, u64 *nr_owed)
+static void ioband_print_held(struct ioband_grp *grp, struct seq_file *sf)
 {
-	s64 now;
+	u64 held = 0, nr_throttled = 0, held_ns = 0, nr_owed = 0;
 
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	now = ktime_get_ns();
-	*held = 0;
-	*nr_throttled = 0;
-	*held_ns = 0;
-	*nr_owed = 0;
-	for (int rw = READ; rw <= WRITE; rw++) {
-		struct ioband_dir *dir = &grp->dir[rw];
+	scoped_guard(spinlock_irqsave, &grp->dev->lock)
+		for (int rw = READ; rw <= WRITE; rw++) {
+			struct ioband_dir *dir = &grp->dir[rw];
 
-		*held += dir->held;
-		*nr_throttled += dir->nr_throttled;
-		*nr_owed += dir->nr_owed;
-		*held_ns += dir->held_ns;
-		if (dir->held)
-			*held_ns += now - dir->held_since;
-	}
+			held += dir->held;
+			nr_throttled += dir->nr_throttled;
+			nr_owed += dir->nr_owed;
+			held_ns += dir->held_ns;
+			if (dir->held)
+				held_ns += ktime_get_ns() - dir->held_since;
+		}
+	if (nr_throttled)
+		seq_printf(sf, " held=%llu nr_throttled=%llu throttled_usec=%llu",
+			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
+	if (nr_owed)
+		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
+			   div_u64(ioband_grp_debt_ns(grp, NULL), NSEC_PER_USEC));
 }
 
 /**
@@ -94,18 +94,10 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 {
 	struct blkg_iostat *cur = &pd_to_blkg(pd)->iostat.cur;
 	struct ioband_grp *grp = pd_to_grp(pd);
-	u64 nr_throttled, held_ns, nr_owed;
-	unsigned int held;
 
 	if (!(cur->ios[BLKG_IOSTAT_READ] || cur->ios[BLKG_IOSTAT_WRITE]))
 		return;
-	ioband_held_sum(grp, &held, &nr_throttled, &held_ns, &nr_owed);
-	if (nr_throttled)
-		seq_printf(sf, " held=%u nr_throttled=%llu throttled_usec=%llu",
-			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
-	if (nr_owed)
-		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
-			   div_u64(ioband_grp_debt_ns(grp, NULL), NSEC_PER_USEC));
+	ioband_print_held(grp, sf);
 	ioband_print_share(grp, sf);
 }
 

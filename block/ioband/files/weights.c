@@ -29,9 +29,8 @@ static enum ioband_weight ioband_which(unsigned long kind)
 static int ioband_parse_weight(const char *str, unsigned long kind, u32 *weight)
 {
 	u64 val, least = IOBAND_V1_WEIGHT_MIN, most = IOBAND_V1_WEIGHT_MAX;
-	int ret, bad = -ERANGE;
+	int bad = -ERANGE, ret = ioband_parse_u64(str, &val);
 
-	ret = ioband_parse_u64(str, &val);
 	if (ret)
 		return ret;
 	if (kind & IOBAND_BY_BFQ) {
@@ -46,13 +45,13 @@ static int ioband_parse_weight(const char *str, unsigned long kind, u32 *weight)
 	return val < least || val > most ? bad : 0;
 }
 
-static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned long kind)
+static int ioband_write_default(struct blkcg *blkcg, const char *str, unsigned long kind,
+				bool check)
 {
 	u32 weight;
-	int ret;
+	int ret = ioband_parse_weight(str, kind, &weight);
 
-	ret = ioband_parse_weight(str, kind, &weight);
-	if (ret)
+	if (ret || check)
 		return ret;
 	if (weight == ioband_default_weight())
 		weight = 0;
@@ -79,59 +78,56 @@ struct ioband_weight_line {
 /* Parse "N" or "default"; "0" is "default", too: libvirt and container runtimes write it. */
 static int ioband_own_parse(struct ioband_line *line, char *body)
 {
-	struct ioband_weight_line *own =
-		container_of(line, struct ioband_weight_line, line);
-	int ret;
+	struct ioband_weight_line *own = container_of(line, struct ioband_weight_line, line);
 
 	body = strim(body);
 	if (!strcmp(body, "default") || !strcmp(body, "0"))
 		return 0;
-	ret = ioband_parse_weight(body, own->kind, &own->weight);
-	if (ret)
-		return ret;
 	line->wants = true;
-	return 0;
+	line->owns = true;
+	return ioband_parse_weight(body, own->kind, &own->weight);
 }
 
 static void ioband_own_apply(struct ioband_line *line, struct ioband_grp *grp)
 {
-	struct ioband_weight_line *own =
-		container_of(line, struct ioband_weight_line, line);
+	struct ioband_weight_line *own = container_of(line, struct ioband_weight_line, line);
 
 	ioband_set_own_weight(grp, ioband_which(own->kind), own->weight);
 }
 
-static int ioband_write_own(struct blkcg *blkcg, char *buf, unsigned long kind)
+static int ioband_write_own(struct blkcg *blkcg, char *buf, unsigned long kind, bool check)
 {
 	struct ioband_weight_line own = {
-		.line = { .parse = ioband_own_parse, .apply = ioband_own_apply },
+		.line = { .parse = ioband_own_parse, .apply = ioband_own_apply, .check = check },
 		.kind = kind,
 	};
 	int ret = ioband_write_line(blkcg, buf, &own.line);
 
-	if (!ret && own.weight)
+	if (!ret && !check && own.weight)
 		ioband_share_begin();
 	return ret;
 }
 
 /* "N" or "default N", "M:m N" or "M:m default" */
-static ssize_t ioband_weight_write(struct kernfs_open_file *of, char *buf,
-				   size_t nbytes, loff_t off)
+static int ioband_write_weight(struct kernfs_open_file *of, char *line, bool check)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	unsigned long kind = of_cft(of)->private;
-	size_t len = 0;
-	int ret;
 
-	if ((kind & IOBAND_OF_DEVICES) && strchr(buf, ':'))
-		return ioband_write_own(blkcg, buf, kind) ?: nbytes;
+	if ((kind & IOBAND_OF_DEVICES) && strchr(line, ':'))
+		return ioband_write_own(blkcg, line, kind, check);
 	if (!(kind & IOBAND_OF_GROUP))
 		return -EINVAL;
-	buf = strim(buf);
+	line = strim(line);
 	if (kind & IOBAND_OF_DEVICES)
-		len = str_has_prefix(buf, "default");
-	ret = ioband_write_default(blkcg, skip_spaces(buf + len), kind);
-	return ret ?: nbytes;
+		line += str_has_prefix(line, "default");
+	return ioband_write_default(blkcg, skip_spaces(line), kind, check);
+}
+
+static ssize_t ioband_write_weights(struct kernfs_open_file *of, char *buf, size_t nbytes,
+				    loff_t off)
+{
+	return ioband_write_lines(of, buf, ioband_write_weight) ?: nbytes;
 }
 
 /* Print weights in a format in which they can be written again. */
@@ -167,7 +163,7 @@ static int ioband_weight_show(struct seq_file *sf, void *v)
 	.private = kind,						\
 	.flags = _flags,						\
 	.seq_show = ioband_weight_show,					\
-	.write = ioband_weight_write,					\
+	.write = ioband_write_weights,					\
 }
 
 struct cftype ioband_legacy_weight_files[] = {

@@ -143,32 +143,6 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 }
 
 /**
- * ioband_pay_between - charge a bio at each of several gates, or at none
- * @from:	the lowest of the gates
- * @end:	the gate above the last one, NULL for all gates up to the root
- * @bio:	the bio, with its arrival stamped
- * @now:	ns, or the time when the bio was due
- *
- * Context: dev->lock held.
- * Return: false if the limits of a gate have no room yet; nothing is paid then.
- */
-bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
-			struct bio *bio, s64 now)
-{
-	struct ioband_dir *gate, *paid;
-
-	for (gate = from; gate != end; gate = gate->up) {
-		if (!ioband_gate_pay(gate, bio, now, IOBAND_TERMS_NOW))
-			break;
-	}
-	if (gate == end)
-		return true;
-	for (paid = from; paid != gate; paid = paid->up)
-		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
-	return false;
-}
-
-/**
  * ioband_pay - charge a bio at all its gates, or at none
  * @dir:	the bio's group and direction
  * @bio:	the bio, with its arrival stamped
@@ -179,8 +153,14 @@ bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
  */
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
+	struct ioband_dir *gate = dir->lim, *paid;
+
 	lockdep_assert_held(&dir->grp->dev->lock);
-	return ioband_pay_between(dir->lim, NULL, bio, now);
+	while (gate && ioband_gate_pay(gate, bio, now, IOBAND_TERMS_NOW))
+		gate = gate->up;
+	for (paid = dir->lim; gate && paid != gate; paid = paid->up)
+		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
+	return !gate;
 }
 
 /* The cost of a small I/O, or a burst if that is less; ns. */
@@ -275,21 +255,22 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 }
 
 /**
- * ioband_bio_saves - tell whether a bio costs more than the burst of a gate
+ * ioband_bio_saves - tell whether a bio costs more than a burst, and a gate has that in hand for it
  * @gate:	the gate
  * @bio:	the bio
+ * @now:	ns
  *
  * Context: dev->lock held.
- * Return: true if it does: the bio has to save up at the gate.
+ * Return: true if the gate saves up for the bio.
  */
-bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio)
+bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		if (ioband_binds(rule, bio, unit) &&
-		    ioband_bill(gate, rule, bio, unit) >
-		    rule->bucket[unit].rate.burst)
+		    ioband_bill(gate, rule, bio, unit) > rule->bucket[unit].rate.burst &&
+		    atomic64_read(&rule->bucket[unit].tat) <= now)
 			return true;
 	return false;
 }

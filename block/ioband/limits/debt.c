@@ -42,20 +42,18 @@ s64 ioband_rule_debt(struct ioband_rule *rule, s64 now)
 }
 
 /**
- * ioband_dir_debt_ns - return the time until a group has repaid its debt in one direction
- * @dir:	the group and direction
+ * ioband_gates_debt_ns - return the time until a gate and those above it have no debt
+ * @gate:	the gate, NULL for none
  * @now:	ns
  *
  * Context: dev->lock held.
- * Return: ns until no gate of the group has a debt, 0 if none has one.
+ * Return: ns, 0 if none has a debt.
  */
-s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now)
+s64 ioband_gates_debt_ns(struct ioband_dir *gate, s64 now)
 {
-	struct ioband_dir *gate;
 	s64 debt_ns = 0;
 
-	lockdep_assert_held(&dir->grp->dev->lock);
-	for (gate = dir->lim; gate; gate = gate->up)
+	for (; gate; gate = gate->up)
 		debt_ns = max(debt_ns, ioband_rule_debt(ioband_gate_rule(gate), now));
 	return debt_ns;
 }
@@ -86,7 +84,7 @@ struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_s
  */
 void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms)
 {
-	s64 debt_ns = ioband_dir_debt_ns(dir, now), added_ns;
+	s64 debt_ns = ioband_gates_debt_ns(dir->lim, now), added_ns;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
 	/* earlier debts have been repaid: they count no more, neither for turns nor for slots */
@@ -99,7 +97,7 @@ void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_te
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
 		ioband_gate_pay(gate, bio, now, terms);
 	dir->nr_owed++;
-	added_ns = ioband_dir_debt_ns(dir, now) - debt_ns;
+	added_ns = ioband_gates_debt_ns(dir->lim, now) - debt_ns;
 	dir->owed_ns = max(dir->owed_ns, added_ns);
 	dir->owed_end_ns = now + debt_ns + added_ns;
 	if (dir->lim)
@@ -126,10 +124,39 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css)
 		struct ioband_dir *dir = &grp->dir[rw];
 
 		ioband_relink(dir, now);
-		for (dir = css ? ioband_gate_of(dir, css) : dir->lim; dir; dir = dir->up)
-			debt_ns = max(debt_ns, ioband_rule_debt(ioband_gate_rule(dir), now));
+		dir = css ? ioband_gate_of(dir, css) : dir->lim;
+		debt_ns = max(debt_ns, ioband_gates_debt_ns(dir, now));
 	}
 	return debt_ns;
+}
+
+/* May a group owe in a direction?  A group without limits need not take a lock to know. */
+static bool ioband_may_owe(struct ioband_dir *dir)
+{
+	return ioband_is_stale(dir) || READ_ONCE(dir->lim);
+}
+
+/* Create the group of a cgroup on a disk, if it has none, and there is memory.  RCU read side. */
+void ioband_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
+{
+	struct bio bio;
+
+	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
+	bio_associate_blkg_from_css(&bio, css);
+	bio_uninit(&bio);
+}
+
+/* Have the current task wait later if a group that it starts a task in is deep in debt. */
+static void ioband_fork_grp(struct ioband_grp *grp, struct cgroup_subsys_state *child)
+{
+	if (!ioband_is_ready(grp) || current->throttle_disk ||
+	    !(ioband_may_owe(&grp->dir[READ]) || ioband_may_owe(&grp->dir[WRITE])) ||
+	    ioband_grp_debt_ns(grp, child) <= IOBAND_DEBT_MAX_NS)
+		return;
+	/* the current task may not have used the disk yet */
+	ioband_meet(task_css(current, io_cgrp_id), grp->dev->disk);
+	current->throttle_disk = ioband_get_disk(grp);
+	set_notify_resume(current);
 }
 
 /**
@@ -145,24 +172,22 @@ s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css)
 void ioband_fork(struct task_struct *child)
 {
 	struct cgroup_subsys_state *css;
+	struct ioband_grp *grp;
 	struct blkcg_gq *blkg;
 
-	/* workers of io_uring wait between two pieces of work, polling threads never */
+	/* workers of io_uring wait between two pieces of work */
 	if (!static_branch_unlikely(&ioband_key) ||
 	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
 	guard(rcu)();
-	css = task_css(current, io_cgrp_id);
-	if (!css->parent)
-		return;
-	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		struct ioband_grp *grp = blkg_to_grp(blkg);
-
-		if (!grp || !ioband_is_ready(grp) || current->throttle_disk ||
-		    ioband_grp_debt_ns(grp, task_css(child, io_cgrp_id)) <= IOBAND_DEBT_MAX_NS)
-			continue;
-		current->throttle_disk = ioband_get_disk(grp);
-		set_notify_resume(current);
+	for (css = task_css(current, io_cgrp_id); css->parent; css = css->parent) {
+		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
+			grp = blkg_to_grp(blkg);
+			if (grp)
+				ioband_fork_grp(grp, task_css(child, io_cgrp_id));
+		}
+		if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+			break;
 	}
 }
 
@@ -186,12 +211,6 @@ bool ioband_repay_debt(s64 debt_ns)
 	schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
 	io_schedule_finish(token);
 	return true;
-}
-
-/* Has a group made a debt since it last took its turn? */
-static bool ioband_owes_turn(const struct ioband_grp *grp)
-{
-	return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
 }
 
 /*
@@ -223,7 +242,7 @@ static s64 ioband_take_slot(struct ioband_grp *grp)
 }
 
 /* Has a group a debt, or a debt that took no turn while bios wait for the same limits? */
-static bool ioband_owes(struct ioband_grp *grp)
+static bool ioband_grp_owes(struct ioband_grp *grp)
 {
 	return ioband_grp_debt_ns(grp, NULL) || ioband_has_line(grp);
 }
@@ -236,12 +255,15 @@ static bool ioband_repay_grp(struct ioband_grp *grp)
 	if (!in_line) {
 		if (!ioband_repay_debt(ioband_grp_debt_ns(grp, NULL)))
 			return false;
-		if (ioband_owes(grp))
+		if (ioband_grp_owes(grp))
 			return true;
 	}
 	if (!ioband_repay_debt(ioband_take_slot(grp)))
 		return false;
-	return in_line ? ioband_owes_turn(grp) : ioband_owes(grp);
+	/* after a turn, only new debts count */
+	if (in_line)
+		return READ_ONCE(grp->dir[READ].owed_turn) || READ_ONCE(grp->dir[WRITE].owed_turn);
+	return ioband_grp_owes(grp);
 }
 
 /**

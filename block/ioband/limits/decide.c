@@ -141,7 +141,7 @@ bool ioband_judge(struct bio *bio, bool in_lane)
 	if (verdict == IOBAND_KEEP)
 		return true;
 	if (verdict == IOBAND_OWE)
-		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
+		ioband_wait_later(bio->bi_bdev->bd_disk);
 	else if (bio_issue_as_root_blkg(bio))
 		ioband_asked_above(bio);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())

@@ -11,6 +11,7 @@
  * its cgroup under that lock finds the limits, and a group that is in the list already is updated.
  */
 #include <linux/blkdev.h>
+#include <linux/ctype.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -22,20 +23,17 @@ atomic_t ioband_nr_defaults = ATOMIC_INIT(0);
 /**
  * ioband_is_default - tell whether a line begins with "default", for all devices
  * @buf:	the line
- * @body:	set to what follows "default", if it does
+ * @body:	set to what follows "default"
  *
  * Return: true if it does.
  */
 bool ioband_is_default(char *buf, char **body)
 {
-	static const char word[] = "default";
 	char *name = skip_spaces(buf);
-	size_t len = strcspn(name, " \t\n");
+	size_t len = str_has_prefix(name, "default");
 
-	if (len != sizeof(word) - 1 || memcmp(name, word, len) || !name[len])
-		return false;
-	*body = name + len + 1;
-	return true;
+	*body = name + len;
+	return len && isspace(**body);
 }
 
 /* Rules that were allocated in advance, two for each group of a cgroup. */
@@ -226,15 +224,10 @@ static bool ioband_wants_default(struct cgroup_subsys_state *css)
  */
 void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 {
-	struct bio bio;
-
 	guard(rcu)();
-	if (!ioband_has_defaults() || !ioband_wants_default(css) ||
-	    blkg_lookup(css_to_blkcg(css), disk->queue))
-		return;
-	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
-	bio_associate_blkg_from_css(&bio, css);
-	bio_uninit(&bio);
+	if (ioband_has_defaults() && ioband_wants_default(css) &&
+	    !blkg_lookup(css_to_blkcg(css), disk->queue))
+		ioband_meet(css, disk);
 }
 
 /**

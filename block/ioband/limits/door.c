@@ -39,10 +39,51 @@ struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backin
 	return grp && ioband_is_ready(grp) ? grp : NULL;
 }
 
+/**
+ * ioband_bdi_debt_ns - return the time until a group has repaid its debts on a backing device
+ * @css:	the group
+ * @bdi:	the backing device
+ *
+ * Context: any; takes dev->lock.
+ * Return: ns, 0 if there is no disk.
+ */
+u64 ioband_bdi_debt_ns(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+{
+	struct ioband_grp *grp;
+
+	guard(rcu)();
+	grp = ioband_bdi_grp(css, bdi);
+	return grp ? ioband_grp_debt_ns(grp, NULL) : 0;
+}
+
+/**
+ * ioband_wait_later - have the current task wait for a debt on its way to user space
+ * @disk:	the disk
+ *
+ * A task waits for one disk: for that on which its group's debt takes longest to repay.
+ *
+ * Context: process context; see blkcg_schedule_throttle().
+ */
+void ioband_wait_later(struct gendisk *disk)
+{
+	struct gendisk *other = current->throttle_disk;
+	struct cgroup_subsys_state *css;
+
+	scoped_guard(rcu) {
+		css = task_css(current, io_cgrp_id);
+		if (other && other != disk &&
+		    ioband_bdi_debt_ns(css, disk->bdi) < ioband_bdi_debt_ns(css, other->bdi))
+			return;
+	}
+	blkcg_schedule_throttle(disk, false);
+}
+
 /* A part of a read() by the current task, bytes, in I/Os of a page; SIZE_MAX without limits. */
 static size_t ioband_part_of(struct file *file)
 {
-	struct inode *inode = file->f_mapping->host;
+	/* overlayfs opens the real file later, for a read() of its own */
+	struct inode *inode = S_ISREG(file_inode(file)->i_mode) ?
+		d_real_inode(file_dentry(file)) : file->f_mapping->host;
 	u64 bytes = U64_MAX;
 
 	if ((file->f_flags & O_DIRECT) || !(S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)))
@@ -62,12 +103,11 @@ static size_t ioband_part_of(struct file *file)
 	return bytes < SIZE_MAX ? max_t(u64, bytes, IOBAND_DOOR_BYTES) : SIZE_MAX;
 }
 
-/* Wait until the current task has no debt.  Returns false if it is killed. */
-static bool ioband_settle(void)
+int __ioband_settle(void)
 {
 	while (current->throttle_disk && !fatal_signal_pending(current))
 		blkcg_maybe_throttle_current();
-	return !current->throttle_disk;
+	return current->throttle_disk ? -EINTR : 0;
 }
 
 ssize_t __ioband_vfs_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
@@ -83,6 +123,6 @@ ssize_t __ioband_vfs_read(struct file *file, char __user *buf, size_t count, lof
 		len = min(count - done, part);
 		ret = vfs_read(file, buf + done, len, pos);
 		done += max(ret, 0);
-	} while (ret == len && done < count && ioband_settle());
+	} while (ret == len && done < count && !ioband_settle());
 	return done ?: ret;
 }

@@ -14,27 +14,28 @@ enum ioband_terms {
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
 bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
 		     enum ioband_terms terms);
-bool ioband_pay_between(struct ioband_dir *from, struct ioband_dir *end,
-			struct bio *bio, s64 now);
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
-bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio);
+bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now);
 u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 void ioband_gate_used(struct ioband_dir *gate);
 bool ioband_is_crowded(struct ioband_dir *dir);
 
 /* debt.c */
-s64 ioband_dir_debt_ns(struct ioband_dir *dir, s64 now);
+s64 ioband_gates_debt_ns(struct ioband_dir *gate, s64 now);
 s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
 s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css);
 bool ioband_repay_debt(s64 debt_ns);
+void ioband_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
 void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms);
 
 /* door.c */
 struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+u64 ioband_bdi_debt_ns(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+void ioband_wait_later(struct gendisk *disk);
 
 /* admit.c */
 void ioband_trace_admit(struct bio *bio, bool debt);

@@ -53,10 +53,29 @@ static int ioband_rw(const struct ioband_dir *dir)
 	return dir - dir->grp->dir;
 }
 
-static void ioband_ready(struct ioband_ent *ent, s64 now)
+/*
+ * The first bio of a gate has saved up more than a burst.  It is in service: bios that come later
+ * line up behind it at this gate and at those below.  Otherwise they would use what it has saved
+ * up, or lose it, since only a bio that waits for it can have more than a burst in hand.
+ */
+static void ioband_serve(struct ioband_ent *gate)
+{
+	struct ioband_ent *head;
+
+	while (gate->kind == IOBAND_GATE && (head = ioband_first(&gate->ready))) {
+		gate->vtime = head->tag + 1;
+		gate = head;
+	}
+}
+
+/* Give an entity that had no bio for its parent a place among its siblings. */
+static void ioband_line_up(struct ioband_ent *ent, s64 now)
 {
 	struct ioband_ent *parent = ent->parent;
 
+	for (struct ioband_ent *gate = parent; gate->kind == IOBAND_GATE; gate = gate->parent)
+		if (gate->head && ioband_bio_saves(ent_to_gate(gate), gate->head, now))
+			ioband_serve(gate);
 	/*
 	 * When a limit has been idle, having used less of it is no advantage any more.  Before
 	 * busy_until_ns its groups may be about to submit again, though none has a bio waiting.
@@ -64,27 +83,9 @@ static void ioband_ready(struct ioband_ent *ent, s64 now)
 	if (parent->kind == IOBAND_GATE && !ioband_first(&parent->ready) &&
 	    now > parent->busy_until_ns)
 		parent->vtime = parent->vlast;
-	/* an entity that had no bios for a while has no claim for that time */
+	/* it has no claim for that time */
 	if ((s64)(parent->vtime - ent->tag) > 0)
 		ent->tag = parent->vtime;
-	ent->key = ent->tag;
-	rb_add_cached(&ent->node, &parent->ready, ioband_before);
-	ent->state = IOBAND_READY;
-}
-
-/*
- * The first bio of a gate starts to save up for more than a burst.  From now on it is in
- * service: bios that come later line up behind it at this gate and at those below.
- * Otherwise small bios would use, again and again, what it has saved up.
- */
-static void ioband_serve(struct ioband_ent *gate)
-{
-	while (gate->kind == IOBAND_GATE) {
-		struct ioband_ent *head = ioband_first(&gate->ready);
-
-		gate->vtime = head->tag;
-		gate = head;
-	}
 }
 
 static struct bio *ioband_ent_head(struct ioband_ent *ent)
@@ -102,6 +103,7 @@ static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64
 {
 	struct ioband_ent *parent = ent->parent;
 	struct ioband_ent *first = ioband_first(&parent->ready);
+	bool ready = ent->state == IOBAND_READY;
 	s64 when = now;
 
 	ioband_untime(dev, ent);
@@ -109,10 +111,13 @@ static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64
 	if (ent->kind == IOBAND_GATE && ent->head)
 		when = ioband_bio_when(ent_to_gate(ent), ent->head);
 	if (ent->head && when <= now) {
-		ioband_ready(ent, now);
+		/* one that stays keeps its place, also among equals */
+		if (!ready)
+			ioband_line_up(ent, now);
+		ent->key = ent->tag;
+		rb_add_cached(&ent->node, &parent->ready, ioband_before);
+		ent->state = IOBAND_READY;
 	} else if (ent->head) {
-		if (ioband_bio_saves(ent_to_gate(ent), ent->head))
-			ioband_serve(ent);
 		ioband_time(dev, ent, when);
 	}
 	/* the gates above look at the first bio only */

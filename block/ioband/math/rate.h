@@ -155,20 +155,8 @@ static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
 					     NSEC_PER_SEC), min_batch));
 }
 
-/**
- * ioband_discard_bytes - find the bytes that a discard is charged for
- * @bytes:	length of the discard
- *
- * A small discard keeps a disk about as busy as a write of its size.  A large discard does
- * not, and still is not free: a group that discards in a loop gets no more of the disk
- * than its limit is worth.
- *
- * Return: @bytes up to 4 KiB; above, 4 KiB or 1/256 of @bytes, whichever is more.
- */
-static inline u32 ioband_discard_bytes(u32 bytes)
-{
-	return min(bytes, max_t(u32, SZ_4K, bytes / 256));
-}
+/* A discard of any length costs as much as a small write: it transfers nothing. */
+#define IOBAND_DISCARD_BYTES	((u32)SZ_4K)
 
 /**
  * ioband_when - find the time when an I/O may be dispatched

@@ -224,18 +224,6 @@ static void rate_unused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ioband_units_in(IOBAND_RATE_MAX, 60 * SEC), 60 * BIT_ULL(40));
 }
 
-static void rate_discard(struct kunit *test)
-{
-	static const u32 table[][2] = {
-		{ 0, 0 }, { 512, 512 }, { SZ_4K, SZ_4K }, { SZ_64K, SZ_4K }, { SZ_1M, SZ_4K },
-		{ SZ_2M, SZ_8K }, { SZ_1G, SZ_4M }, { U32_MAX, SZ_16M - 1 },
-	};
-
-	for (int i = 0; i < ARRAY_SIZE(table); i++)
-		KUNIT_EXPECT_EQ_MSG(test, table[i][1], ioband_discard_bytes(table[i][0]),
-				    "row %d", i);
-}
-
 /* 1 MiB at 512 KiB/s, changed to 256 KiB/s after 1 s: dispatched at 3 s less a burst. */
 static void rate_change_waiting(struct kunit *test)
 {
@@ -332,7 +320,6 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_charge),
 	KUNIT_CASE(rate_debt),
 	KUNIT_CASE(rate_unused),
-	KUNIT_CASE(rate_discard),
 	KUNIT_CASE(rate_change_waiting),
 	KUNIT_CASE(rate_change_idle),
 	KUNIT_CASE(rate_change_extremes),

@@ -286,17 +286,6 @@ s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
 }
 
 /* See struct dirty_owner_ops. */
-static u64 ioband_write_debt_ns(struct cgroup_subsys_state *css,
-				struct backing_dev_info *bdi)
-{
-	struct ioband_grp *grp;
-
-	guard(rcu)();
-	grp = ioband_bdi_grp(css, bdi);
-	return grp ? ioband_grp_debt_ns(grp, NULL) : 0;
-}
-
-/* See struct dirty_owner_ops. */
 static bool ioband_settle_later(struct backing_dev_info *bdi)
 {
 	struct device *owner = READ_ONCE(bdi->owner);
@@ -355,7 +344,7 @@ static const struct dirty_owner_ops ioband_dirty_ops = {
 	.save		= ioband_dirty_save,
 	.bps		= ioband_dirty_bps,
 	.pay		= ioband_pay_ahead,
-	.debt_ns	= ioband_write_debt_ns,
+	.debt_ns	= ioband_bdi_debt_ns,
 	.line_up_below	= ioband_line_up_below,
 	.settle_later	= ioband_settle_later,
 	.hurry		= ioband_dirty_hurry,

@@ -210,7 +210,7 @@ static struct ioband_dir *ioband_owed_line(struct ioband_grp *grp, s64 now)
 
 		ioband_relink(dir, now);
 		if (ioband_is_crowded(dir) &&
-		    (dir->owed_turn || ioband_dir_debt_ns(dir, now)))
+		    (dir->owed_turn || ioband_gates_debt_ns(dir->lim, now)))
 			return dir;
 	}
 	return NULL;

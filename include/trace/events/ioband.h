@@ -34,10 +34,7 @@ DECLARE_EVENT_CLASS(ioband_bio,
 						 op_is_write(bio->bi_opf) ? 'W' : 'R';
 				   __entry->piece = bio_flagged(bio, BIO_BPS_THROTTLED);
 				   __entry->sector = bio->bi_iter.bi_sector;
-				   __entry->bytes = __entry->piece ? 0 :
-						    __entry->op == 'D' ?
-						    ioband_discard_bytes(bio->bi_iter.bi_size) :
-						    bio->bi_iter.bi_size;
+				   __entry->bytes = ioband_units(bio, IOBAND_BYTES);
 				   __entry->now = now;
 				   __entry->waited = now - (s64)bio->issue_time_ns;
 				   __entry->arg = arg;),

@@ -20,8 +20,10 @@ good() {
 	taken "$1" "$DISK 7" "$DISK 7"
 	taken "$1" "  $DISK   8  \\n" "$DISK 8"
 	taken "$1" "$DISK\\t9\\n" "$DISK 9"
+	taken "$1" "\\n$DISK\\v10\\r\\n" "$DISK 10"
 	taken "$1" "$DISK 1" "$DISK 1"
-	taken "$1" "$DISK 4294967295" "$DISK 4294967295"
+	# as in mainline, which has 32 bits for I/Os
+	taken "$1" "$DISK 4294967295" "$(case $1 in *bps*) echo "$DISK 4294967295" ;; esac)"
 	taken "$1" "$DISK 4294967296" "$DISK 4294967296"
 	taken "$1" "$DISK 4294967297" "$DISK 4294967297"
 	taken "$1" "$DISK 9223372036854775808" "$DISK 9223372036854775808"
@@ -55,6 +57,7 @@ bad() {
 	refused EINVAL "$1" "$DISK:1 5"
 	refused EINVAL "$1" "$DISK=5"
 	refused ENODEV "$1" "$MISSING 5"
+	refused ENODEV "$1" "$MISSING x"
 	refused ENODEV "$1" "0:0 5"
 	refused ENODEV "$1" "$PART 5"
 	refused ENODEV "$1" "$DEAD 5"
@@ -80,7 +83,7 @@ one_descriptor() {
 	put "$CG/g/$T.read_bps_device" "$DISK 0"
 }
 
-plan $((4 * (15 + 12 + 28 + 1) + 15))
+plan $((4 * (16 + 12 + 29 + 1) + 18))
 for file in $FILES; do
 	good "$CG/g/$file"
 	bad "$CG/g/$file"
@@ -108,6 +111,13 @@ check "read_bps_device has a line for each device" equal "$(sort "$CG/g/$T.read_
 	"$(printf '%s 100\n%s 300\n' "$DISK" "$second" | sort)"
 put "$CG/g/$T.read_bps_device" "$DISK 0"
 check "removing the limit of one device keeps that of the other" equal "$(cat "$CG/g/$T.read_bps_device")" "$second 300"
+# a line for each device
+put "$CG/g/$T.read_bps_device" "$DISK 61\\r\\n$second 62\\r\\n"
+check "read_bps_device takes a line for each device" \
+	equal "$ANSWER $(sort "$CG/g/$T.read_bps_device")" "OK $(printf '%s 61\n%s 62\n' "$DISK" "$second" | sort)"
+refused EINVAL "$CG/g/$T.read_bps_device" "$DISK 71\\n$second x"
+refused ENODEV "$CG/g/$T.read_bps_device" "$DISK 71\\n$MISSING 72"
+put "$CG/g/$T.read_bps_device" "$DISK 0"
 null_off nb2
 check "removing a disk removes its line" equal "$(cat "$CG/g/$T.read_bps_device")" ""
 

@@ -214,13 +214,15 @@ v2() {
 	own_takes "default 10000" 10000 "$DISK 77"
 	own_takes "default   1\\n" 1 "$DISK 77"
 	own_takes "$DISK 0" 1
-	put "$OWN" "$DISK 77"
+	own_takes "default 5\\n$DISK 78\\n" 5 "$DISK 78"
+	refused EINVAL "$OWN" "default 6\\n$DISK 0x"
+	own_takes "default 1\\n$DISK 77" 1 "$DISK 77"
 	by_bfq "$CG/g/io.bfq.weight" "$CG/g/io.bfq.weight" "default "
 	put "$WEIGHT" 10000
 	check "v2: io.bfq.weight shows weights above 1000 as 1000" equal "$(head -n 1 "$CG/g/io.bfq.weight")" "default 1000"
 }
 
-plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30 + 21))
+plan $((2 * 20 + 1 + 2 * (3 + 6 + 7 + 2 * 28 + 25 + 6 + 1) + 10 + 6 + 30 + 24))
 odd_devices
 v1
 v2

@@ -21,16 +21,6 @@ timed_in() {
 print(int((time.monotonic() - begin) * 1000))" "${@:3}" | tail -n 1)
 }
 
-# in_background GROUP COMMAND...: runs the command in GROUP until it ends or end_loads() ends it
-in_background() {
-	(
-		trap - EXIT
-		echo "$BASHPID" >"$CG/$1/cgroup.procs"
-		exec "${@:2}" >/dev/null
-	) &
-	loads+=($!)
-}
-
 # begun GROUP CODE ARGUMENT...: runs Python code in the background, and waits until it has made the file \$TMP/begun
 begun() {
 	rm -f "$TMP/begun"
@@ -47,7 +37,7 @@ while os.read(fd, 65536):
 ADVISES='
 fd = os.open(sys.argv[1], os.O_RDONLY)
 open(sys.argv[-1], "w").close()
-for at in range(0, 8 << 20, 131072):
+for at in range(0, min(8 << 20, os.fstat(fd).st_size), 131072):
     os.posix_fadvise(fd, at, 131072, os.POSIX_FADV_WILLNEED)'
 
 # the ioctl EXT4_IOC_MOVE_EXT reads data with a handle of the journal, behind 4 MiB that the group reads directly
@@ -76,6 +66,7 @@ pages() {
 	sleep 1
 	others_read "a group reads files"
 	begun g "$ADVISES" "$MNT/lib"
+	begun g "$ADVISES" "$MNT/program"
 	sleep 1
 	others_read "a group asks for readahead"
 }
@@ -140,12 +131,12 @@ everything() {
 	cap g "$DEV" rbps=max wbps=max
 }
 
-# a group trims a file system of 100 GiB, at 5 MiB/s; TRIM_MS is how long it takes to kill it
+# a group trims a file system of 100 GiB, of which a discard takes 4 s
 trims() {
 	local begin
 	null_dev "trim$1" size=102400 discard=1 memory_backed=1 completion_nsec=10000
 	make_fs "$1" "$DEV" -q -f -K
-	cap g "$DEV" wbps=$((5 * MiB))
+	cap g "$DEV" wbps=$KiB
 	in_background g fstrim "$MNT"
 	sleep 1
 	timed_in free 'fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY); os.write(fd, b"x"); os.fsync(fd)' "$MNT/new"
@@ -154,6 +145,16 @@ trims() {
 	end_loads
 	check "$1, a group trims: it can be killed at once" in_range $(($(now_ms) - begin)) 0 $MOST_MS
 	umount "$MNT"
+}
+
+# mkfs discards the whole disk first
+discards() {
+	local begin
+	null_dev whole size=1024000 discard=1 memory_backed=1 completion_nsec=10000
+	cap g "$DEV" wbps=$MiB
+	begin=$(now_ms)
+	in_group g blkdiscard "$DEV"
+	check "a group with 1 MiB/s discards 1000 GiB" in_range $(($(now_ms) - begin)) 500 10000
 }
 
 # a task without privileges writes symbolic links, whose pages no task pays for in advance
@@ -178,7 +179,48 @@ for n in range(1000000):
 	umount "$MNT"
 }
 
-plan 21
+# within_part TEXT: in 8 s at 1 MiB/s g reads no more of DEV than that, the burst and a part of a call
+within_part() {
+	local before
+	before=$(rbytes g)
+	sleep 8
+	check "$1: the limit holds" in_range $(($(rbytes g) - before)) $((6 * MiB)) $((8 * MiB + 64 * KiB + 3 * MiB / 2))
+	end_loads
+}
+
+# a task reads a disk into a mapping of another disk: it has to wait for both, and the limit of the other one is large
+two_disks() {
+	null_dev other size=400 memory_backed=1
+	cap g "$DEV" rbps=$((100 * MiB))
+	null_dev slow size=400 memory_backed=1
+	cap g "$DEV" rbps=$MiB
+	begun g 'to = memoryview(mmap.mmap(os.open("/dev/other", os.O_RDONLY), 256 << 20, access=mmap.ACCESS_COPY))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+open(sys.argv[-1], "w").close()
+for at in range(0, 256 << 20, 1 << 20):
+    os.preadv(fd, [to[at:at + (1 << 20)]], at)' "$DEV"
+	within_part "two disks in one call"
+}
+
+# a long read() of a file of overlayfs, which has no disk
+overlay() {
+	null_dev below size=400 memory_backed=1
+	make_fs ext4 "$DEV" -q -F -E lazy_itable_init=0
+	dd if=/dev/zero of="$MNT/long" bs=1M count=64 conv=fsync status=none
+	mkdir "$TMP/empty" "$TMP/over"
+	mount -t overlay overlay -o "lowerdir=$MNT:$TMP/empty" "$TMP/over"
+	undo+=("! mountpoint -q $TMP/over || umount $TMP/over")
+	drop_cache
+	cap g "$DEV" rbps=$MiB
+	begun g 'fd = os.open(sys.argv[1], os.O_RDONLY)
+open(sys.argv[-1], "w").close()
+os.pread(fd, 64 << 20, 0)' "$TMP/over/long"
+	within_part "a long read() of overlayfs"
+	umount "$TMP/over"
+	umount "$MNT"
+}
+
+plan 24
 null_dev nb0 size=400 memory_backed=1 completion_nsec=100000
 make_fs ext4 "$DEV" -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0
 dd if=/dev/zero of="$MNT/lib" bs=1M count=32 status=none
@@ -196,4 +238,7 @@ mount_cgroup v2
 group g free
 trims xfs
 trims btrfs
+discards
 links
+two_disks
+overlay

@@ -26,7 +26,7 @@ total() {
 	in_range $sum $((all - all / 5000)) $((all + all / 5000 + 64 * KiB))
 }
 
-plan 29
+plan 34
 null_dev nb0
 mount_cgroup v1
 group a a/b
@@ -65,6 +65,28 @@ load p/b b -f "$DEV" -t $SEC -d 4 -s 64k
 wait_loads
 check "4 KiB beside 64 KiB: both together get all of the limit" total 3072 a b
 check "4 KiB beside 64 KiB: equal parts" even 3072 a b
+
+# a group that its own limit holds back has no claim for that later
+cap p/a "$DEV" riops=20
+start_soon
+load p/b b -f "$DEV" -t 40 -d 4
+load p/a a -f "$DEV" -t 28 -d 4 -s 4k
+until_ns $((START + 29000000000))
+cap p/a "$DEV" riops=max
+start_soon
+load p/a a2 -f "$DEV" -t 8 -d 4
+wait_loads
+check "a limit of its own held a group back: an equal part afterwards" within "$(val a2 bytes)" $((3 * MiB * 8 / 2)) 20000
+
+# an I/O that costs more than a burst saves up, and takes no more than its turn meanwhile
+for size in 256k 1M; do
+	start_soon
+	load p/a a -f "$DEV" -t $SEC -d 1 -s 4k
+	load p/b b -f "$DEV" -t $SEC -d 4 -s $size
+	wait_loads
+	check "4 KiB at depth 1 beside $size: both together get all of the limit" total 3072 a b
+	check "4 KiB at depth 1 beside $size: equal parts" within "$(val a bytes)" $((3 * MiB * SEC / 2)) 10000
+done
 
 start_soon
 load p/a a -f "$DEV" -t $SEC -d 16 -o w

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attack_uring - writes by io_uring for attacks, because Python has no io_uring
+ * attack_uring - reads and writes by io_uring for attacks, because Python has no io_uring
  *
  * attack_uring MODE FILE BASE LENGTH CHUNK TOTAL MS
  *   direct  O_DIRECT, fixed buffers and a fixed file, DEPTH writes outstanding
@@ -9,6 +9,7 @@
  *   meta-deep  the same by WORKERS, which always have requests
  *   meta-exec  the same; after 50 ms the program executes itself again, and its workers end
  *   buffered  buffered writes alone, with an fsync at times
+ *   reads   buffered reads, every other one by a worker
  * With sqpoll- before MODE a kernel thread submits; not in virtual time, where this polling
  * thread would stop the clock.
  * BASE, LENGTH, CHUNK and TOTAL are bytes, MS is the duration in ms.
@@ -65,9 +66,10 @@ static void set_attribute(struct io_uring_sqe *sqe, int fd, const char *value, s
 	sqe->len = len;
 }
 
-static void write_fixed(struct io_uring_sqe *sqe, int fd, const struct iovec *vec, long long at)
+static void rw_fixed(struct io_uring_sqe *sqe, int op, int fd, const struct iovec *vec,
+		     long long at)
 {
-	sqe->opcode = IORING_OP_WRITE_FIXED;
+	sqe->opcode = op;
 	sqe->fd = fd;
 	sqe->addr = (unsigned long)vec->iov_base;
 	sqe->len = vec->iov_len;
@@ -90,7 +92,7 @@ int main(int argc, char **argv)
 	unsigned int workers[2] = { WORKERS, WORKERS };
 	long long base, length, chunk, total, begin, end, asked = 0;
 	unsigned int outstanding = 0, depth = DEPTH, pushed;
-	bool direct, sync, link, meta, deep, anew, sqpoll;
+	bool direct, sync, link, meta, deep, anew, reads, sqpoll;
 	const char *mode;
 	struct iovec vec;
 	int fd;
@@ -106,7 +108,8 @@ int main(int argc, char **argv)
 		depth = DEEP;
 	link = meta || !strcmp(mode, "fsync");
 	sync = link || !strcmp(mode, "buffered");
-	direct = !sync;
+	reads = !strcmp(mode, "reads");
+	direct = !sync && !reads;
 	base = atoll(argv[3]);
 	length = atoll(argv[4]);
 	chunk = atoll(argv[5]);
@@ -132,9 +135,12 @@ int main(int argc, char **argv)
 			if (meta)
 				set_attribute(sqe, fd, (char *)&asked, sizeof(asked));
 			else
-				write_fixed(sqe, fd, &vec, base + asked % length);
+				rw_fixed(sqe, reads ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED,
+					 fd, &vec, base + asked % length);
 			if (link)
 				sqe->flags = IOSQE_IO_LINK;
+			else if (reads && asked / chunk % 2)
+				sqe->flags = IOSQE_ASYNC;
 			push();
 			asked += chunk;
 			pushed++;

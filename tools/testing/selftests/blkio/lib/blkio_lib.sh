@@ -252,6 +252,16 @@ in_group() {
 	)
 }
 
+# in_background GROUP COMMAND...: runs the command in GROUP until it ends or end_loads() ends it
+in_background() {
+	(
+		trap - EXIT
+		echo "$BASHPID" >"$CG/$1/cgroup.procs"
+		exec "${@:2}" >/dev/null
+	) &
+	loads+=($!)
+}
+
 # wait_loads: waits for all loads; an error of a load fails the test
 wait_loads() {
 	local pid rc=0

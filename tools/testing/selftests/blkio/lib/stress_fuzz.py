@@ -97,7 +97,7 @@ class Fuzz:
         elif dev_errno:
             want = dev_errno
         if self.judge(path, text, got, want) and not got:
-            self.models[group, dev].limits.update({key: None if value == lines.U64 else value for key, value in values.items()})
+            self.models[group, dev].limits.update({key: lines.limit(key, value) for key, value in values.items()})
 
     def check_state(self, group):
         """Compares the files with the model."""

@@ -27,6 +27,11 @@ class Rng(random.Random):
 NUMBERS = (1, 2, 512, 4096, 65536, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, U64 - 1, U64)
 
 
+def limit(key, value):
+    """The limit that a value sets; None for no limit. Mainline has 32 bits for I/Os."""
+    return None if value == U64 or (key.endswith('iops') and value == 2**32 - 1) else value
+
+
 def number(rng):
     """Returns a valid value of any magnitude."""
     if rng.random() < 0.5:
