@@ -11,8 +11,8 @@
 
 /*
  * May limits hold a bio?  Whoever waits for what its submitter has locked would wait, too.  So
- * limits hold direct I/O that a task asks for before it takes a lock, and what a driver's
- * thread reads and writes for such I/O of a device above.
+ * limits hold direct I/O that a task asks for before it takes a lock.  They also hold what a
+ * driver's thread reads and writes for a device above, but for metadata and swap.
  */
 static bool ioband_may_hold(struct bio *bio)
 {
