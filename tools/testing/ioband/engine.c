@@ -157,12 +157,7 @@ struct bio *ioband_lane_next(struct ioband_dev *d, struct ioband_lane *lane)
 }
 
 /* ... and I/O that must not be held is charged by weights, and has no limits. */
-bool ioband_may_owe_below(struct ioband_dir *dir, const struct bio *bio, s64 now, struct ioband_dir *asks)
-{
-	abort();
-}
-
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, struct ioband_dir *asks)
+void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms)
 {
 	abort();
 }
@@ -178,6 +173,16 @@ bool ioband_is_nobodys(struct bio *bio)
 }
 
 void ioband_ticket_done(struct bio *bio)
+{
+	abort();
+}
+
+struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css)
+{
+	abort();
+}
+
+void ioband_wait_later(struct gendisk *disk)
 {
 	abort();
 }

@@ -122,6 +122,8 @@ struct bio_list {
 #define bio_issue_as_root_blkg(bio)	((bio)->must_pass)
 #define op_is_flush(opf)	((opf) & (REQ_FUA | REQ_PREFLUSH))
 #define blk_queue_is_zoned(q)	false
+/* no disk is removed */
+#define bio_io_error(bio)	abort()
 /* no I/O of the lab is of the page cache */
 #define bio_has_data(bio)	false
 #define bio_page(bio)		NULL
@@ -273,10 +275,16 @@ static inline void *aligned_alloc_zero(size_t size)
 }
 
 /* names that headers mention, and the engines do not use */
-enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
-enum { PF_IO_WORKER = 1, PF_KTHREAD = 2 };
-enum { TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE };
-struct lab_task { unsigned int flags; bool in_writeback; struct cgroup_subsys_state *css; };
+enum { BIO_WRITEBACK = 14, BIO_UNLOCKED = 15, BIO_CHAIN = 2 };
+enum { PF_IO_WORKER = 1, PF_KTHREAD = 2, PF_MEMALLOC_NOFS = 4 };
+enum { TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE_UNSAFE };
+struct lab_task {
+	unsigned int		flags;
+	bool			in_writeback;
+	void			*journal_info;
+	struct cgroup_subsys_state *css;
+};
+
 /* tasks wait in lab_engine_submit() */
 void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay);
 extern struct lab_task lab_task;	/* the task that submits */
@@ -305,9 +313,10 @@ static inline bool cgroup_is_descendant(const struct cgroup *cgroup, const struc
 #define tracepoint_enabled(name)	false
 #define trace_ioband_admit_enabled()	false
 #define trace_ioband_admit(...)		((void)0)
+#define trace_ioband_complete(...)	((void)0)
 #define trace_ioband_hold(...)		lab_queued()
 #define trace_ioband_release(...)	lab_queued()
 #define bdev_zone_is_seq(bdev, sector)	false
-extern int dirty_owner_key;
+extern int ioband_key, dirty_owner_key;
 
 #endif /* LAB_KERNEL_BLOCK_H */

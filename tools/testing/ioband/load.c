@@ -36,6 +36,8 @@ static void submit_one(void *ctx)
 	bio->bi_iter.bi_size = load->bytes;
 	bio->bi_iter.bi_sector = lab_random() * 1e9;
 	bio->must_pass = load->must_pass;
+	/* all else is direct I/O: its task has locked nothing */
+	bio->bi_flags = load->must_pass ? 0 : 1 << BIO_UNLOCKED;
 	bio->submitted_ns = lab_now;
 	bio->cpu = lab_cpu;
 	if (lab_engine_submit(bio, load->grp->engine))
