@@ -156,7 +156,7 @@ struct bio *ioband_lane_next(struct ioband_dev *d, struct ioband_lane *lane)
 	return NULL;
 }
 
-/* ... and I/O that must not be held is charged by weights, and has no limits. */
+/* ... and limits have no debts: I/O that they must not hold is only in groups without limits. */
 void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms)
 {
 	abort();

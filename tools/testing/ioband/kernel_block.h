@@ -274,8 +274,11 @@ static inline void *aligned_alloc_zero(size_t size)
 	return p ? memset(p, 0, size) : NULL;
 }
 
-/* names that headers mention, and the engines do not use */
-enum { BIO_WRITEBACK = 14, BIO_UNLOCKED = 15, BIO_CHAIN = 2 };
+/* set by load.c: limits hold such bios */
+enum { BIO_UNLOCKED = 15 };
+
+/* no task of the lab and no bio has one of these, nor a transaction (journal_info) */
+enum { BIO_WRITEBACK = 14, BIO_CHAIN = 2 };
 enum { PF_IO_WORKER = 1, PF_KTHREAD = 2, PF_MEMALLOC_NOFS = 4 };
 enum { TASK_INTERRUPTIBLE, TASK_KILLABLE, TASK_FREEZABLE_UNSAFE };
 struct lab_task {
