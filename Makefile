@@ -58,6 +58,7 @@ quick:
 	@scripts/apply
 	@scripts/series check >/dev/null
 	@scripts/mutants --check
+	@scripts/lab link >/dev/null
 	@scripts/build uml-vt
 	@points=$$(scripts/kunit uml-vt) || { echo "$$points"; exit 1; }; echo "$$points" | tail -n 1
 	@scripts/selftest uml-vt $(QUICK)
