@@ -80,6 +80,12 @@ def complaint(text):
     return ': ' + match.group(1) if match else ''
 
 
+def ending(text):
+    """Returns what a test says of an early end, after ": "; '' if text has no such line."""
+    match = re.search(r'^(?:Bail out! |# ended after )(.*)', text, re.M)
+    return ': ' + match.group(1) if match else ''
+
+
 def splat(log, first):
     """Returns what a kernel log has after its line `first`: the next lines and the functions of the trace, as one line."""
     lines = [re.sub(r'^\[[ .\d]*\]\s*', '', line).strip() for line in log.splitlines()]
@@ -107,7 +113,7 @@ def judge(text, status):
     elif status == SKIP and not result.failed and not result.passed and seen:
         pass
     elif status and not (status == 1 and result.failed):
-        result.fail(STATUS.get(status, f'exit status {status}') + (complaint(text) if status == 120 else ''))
+        result.fail(STATUS.get(status, f'exit status {status}') + (complaint(text) if status == 120 else ending(text)))
     elif plan is None:
         result.fail('printed no plan')
     elif plan != seen:

@@ -44,6 +44,9 @@ class TestJudge(unittest.TestCase):
         """A failure says what failed."""
         self.assertEqual(tap.judge('1..1\nnot ok 1 - the rate\n', 1).causes, ['the rate'])
         self.assertEqual(tap.judge(TWO, 120).causes, ['the kernel complained'])
+        self.assertEqual(tap.judge(TWO.replace('1..2', '1..3') + '# ended after 2 of 3, at: rmdir a\n', 1).causes,
+                         ['exit status 1: 2 of 3, at: rmdir a'])
+        self.assertEqual(tap.judge(TWO.replace('1..2', '1..3') + 'Bail out! no disk\n', 1).causes, ['exit status 1: no disk'])
         splat = TWO + '-: 2 suspicious lines\n172:[   25.66] WARNING: bad\n190:Call Trace:\n'
         self.assertEqual(tap.judge(splat, 120).causes, ['the kernel complained: WARNING: bad'])
 

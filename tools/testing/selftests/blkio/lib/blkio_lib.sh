@@ -291,7 +291,7 @@ time.sleep(max(left, 0))' "$1"
 }
 
 cleanup() {
-	local rc=$? i
+	local rc=$? last=$BASH_COMMAND i
 	trap - EXIT
 	set +e
 	end_loads
@@ -305,6 +305,8 @@ cleanup() {
 	if [ $rc = 0 ] && [ "$tap_nr" != "$tap_plan" ]; then
 		echo "# ran $tap_nr of $tap_plan"
 		rc=1
+	elif [ $rc != 0 ] && [ "$tap_nr" != "$tap_plan" ]; then
+		echo "# ended after $tap_nr of $tap_plan, at: $last"
 	fi
 	if [ $rc = 0 ] && [ "$tap_failed" != 0 ]; then rc=1; fi
 	exit $rc
