@@ -107,7 +107,7 @@ mount_cgroup() {
 	CG=$TMP/cgroup-$CGV
 	mkdir -p "$CG"
 	if [ "$1" = v1 ]; then
-		# a debug kernel on a busy machine takes more than a minute; after five something holds the group
+		# what holds a group for five minutes holds it for good
 		controller_free 300 mount -t cgroup -o "${2:-blkio}" none "$CG" ||
 			skip_all "the blkio controller is not free for cgroup v1: $(grep blkio /proc/cgroups)"
 	else
