@@ -45,8 +45,8 @@ def besides(cases, result, causes):
     """Returns the Cases that a Result has and CASES lack: failures with one of CAUSES that is not that of a case."""
     causes = [cause for cause in map(str.strip, causes) if cause]
     for case in cases:
-        if case.state == 'failed' and case.why in causes:
-            causes.remove(case.why)
+        if case.state == 'failed' and tap.cause(case) in causes:
+            causes.remove(tap.cause(case))
     more = result.failed - count(cases).failed
     if more < 1 or not causes:
         return []

@@ -61,6 +61,11 @@ def cases(text):
     return found
 
 
+def cause(case):
+    """Returns what a failed Case says, with the last of its notes, which has what was measured, as one line."""
+    return ': '.join([case.why, *case.notes[-1:]])[:300]
+
+
 def points(text):
     """Returns the Result of the "ok" and "not ok" lines alone."""
     result = Result()
@@ -70,7 +75,7 @@ def points(text):
         elif case.state == 'passed':
             result.passed += 1
         else:
-            result.fail(case.why)
+            result.fail(cause(case))
     return result
 
 

@@ -15,7 +15,7 @@ GOOD = 'TAP version 13\n1..2\nok 1 - a\n# got 3\nok 2 - b\n'
 BAD = '1..2\n# got 3\nnot ok 1 - a rate\nok 2 - b # SKIP no disk\n'
 LOG = '''passed x: 2 passed, 0 failed (1.5 s)
 FAILED y: 0 passed, 2 failed, 1 skipped (20 s)
-  y: a rate
+  y: a rate: got 3
   y: the kernel complained: WARNING: bad
   y: block/bio.c:7 is wrong
   see y.tap and y.log; again: make selftest T=y CONFIG=qemu
@@ -23,7 +23,7 @@ passed z: 0 passed, 0 failed, 1 skipped (0.1 s)
 2 passed, 2 failed, 2 skipped
 '''
 # The causes that scripts/check finds in LOG.
-CAUSES = 'y: a rate', 'y: the kernel complained: WARNING: bad', 'y: block/bio.c:7 is wrong'
+CAUSES = 'y: a rate: got 3', 'y: the kernel complained: WARNING: bad', 'y: block/bio.c:7 is wrong'
 TAPS = {'x': GOOD, 'y': BAD, 'z': '1..0 # SKIP no kernel\n'}
 
 

@@ -43,6 +43,7 @@ class TestJudge(unittest.TestCase):
     def test_causes(self):
         """A failure says what failed."""
         self.assertEqual(tap.judge('1..1\nnot ok 1 - the rate\n', 1).causes, ['the rate'])
+        self.assertEqual(tap.judge('1..1\n# of a and b\n# got 3\nnot ok 1 - the rate\n', 1).causes, ['the rate: got 3'])
         self.assertEqual(tap.judge(TWO, 120).causes, ['the kernel complained'])
         self.assertEqual(tap.judge(TWO.replace('1..2', '1..3') + '# ended after 2 of 3, at: rmdir a\n', 1).causes,
                          ['exit status 1: 2 of 3, at: rmdir a'])
