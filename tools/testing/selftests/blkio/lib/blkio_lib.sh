@@ -63,7 +63,8 @@ check() {
 	local desc=$1 result=ok line n=0
 	shift
 	"$@" >"$TMP/.check" 2>&1 || result="not ok"
-	while IFS= read -r line && ((n++ < 20)); do
+	# The last line may have no newline.
+	while { IFS= read -r line || [ -n "$line" ]; } && ((n++ < 20)); do
 		printf '# %s\n' "${line:0:200}"
 	done <"$TMP/.check"
 	[ "$result" = ok ] || tap_failed=$((tap_failed + 1))
