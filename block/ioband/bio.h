@@ -4,7 +4,10 @@
 
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/ioband.h>
 #include <linux/pagemap.h>
+#include <linux/refcount.h>
+#include <linux/wait.h>
 
 #include "../blk-cgroup.h"
 #include "hooks.h"
@@ -22,6 +25,31 @@ enum ioband_unit {
 	IOBAND_IOS,
 	IOBAND_NR_UNITS,
 };
+
+/*
+ * A place in line that is no bio: it pays for what a task is going to submit, or for what has
+ * passed as a debt, see ticket.c.
+ */
+struct ioband_ticket {
+	struct bio		bio;	/* it has the group, and is never submitted */
+	u64			units[IOBAND_NR_UNITS];	/* to pay: dev->lock */
+	u64			paid[IOBAND_NR_UNITS];	/* a credit, unless it is a debt */
+	bool			debt;	/* for what has passed */
+	bool			held;	/* in line: dev->lock */
+	bool			done;
+	s64			until_ns;	/* if not 0: it is in no line, and done then */
+	wait_queue_head_t	wait;	/* until it is done */
+	refcount_t		ref;	/* one for the task, one while it is held */
+	struct ioband_ticket	*next;	/* the task's next debt */
+};
+
+u32 ioband_ticket_units(const struct ioband_ticket *ticket, enum ioband_unit unit);
+
+/*
+ * The most bytes of a debt that are paid at a time: then others have their turn.  What is going to
+ * be submitted pays for IOBAND_DOOR_BYTES at a time, as large bios do.
+ */
+#define IOBAND_DEBT_BYTES	SZ_64K
 
 /*
  * The kind of a bio in statistics: {read, write, discard} x {async, sync}.  All reads count as
@@ -85,27 +113,23 @@ static inline bool ioband_is_paced(const struct bio *bio)
 	return ioband_pages_have_owners() && ioband_is_writeback(bio);
 }
 
-/* Is a bio a ticket, which stands for later writes and is never submitted?  See ticket.c. */
+/* Is a bio a ticket, which stands for later I/O and is never submitted?  See ticket.c. */
 static inline bool ioband_is_ticket(const struct bio *bio)
 {
 	return bio->bi_end_io == ioband_ticket_done;
+}
+
+/* Is a bio a ticket for what has passed already? */
+static inline bool ioband_is_debt(const struct bio *bio)
+{
+	return ioband_is_ticket(bio) && container_of(bio, struct ioband_ticket, bio)->debt;
 }
 
 /* Does a bio write to a sequential zone?  Such bios must be submitted in order. */
 static inline bool ioband_in_order(const struct bio *bio)
 {
 	return op_is_write(bio->bi_opf) && bio_op(bio) != REQ_OP_ZONE_APPEND &&
-	       !ioband_is_ticket(bio) &&
 	       bdev_zone_is_seq(bio->bi_bdev, bio->bi_iter.bi_sector);
-}
-
-/*
- * Is a bio the rest of a split whose first part is still being submitted, in a sequential zone?
- * If it were held, another CPU could submit it before the first part.
- */
-static inline bool ioband_must_follow(const struct bio *bio)
-{
-	return bio_flagged(bio, BIO_BPS_THROTTLED) && ioband_in_order(bio);
 }
 
 /**
@@ -119,8 +143,10 @@ static inline bool ioband_must_follow(const struct bio *bio)
  */
 static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 {
+	if (unlikely(ioband_is_ticket(bio)))
+		return ioband_ticket_units(container_of(bio, struct ioband_ticket, bio), unit);
 	if (unit == IOBAND_IOS)
-		return !ioband_is_ticket(bio);
+		return 1;
 	if (unlikely(bio_flagged(bio, BIO_BPS_THROTTLED)))
 		return 0;
 	if (bio_op(bio) == REQ_OP_DISCARD)

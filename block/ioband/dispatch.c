@@ -165,13 +165,7 @@ void ioband_let_go(struct gendisk *disk)
 		flush_workqueue(dev->wq);
 }
 
-/**
- * ioband_dev_alloc - allocate what a device needs to hold bios
- * @disk:	the disk
- *
- * Context: may sleep.
- * Return: the device, NULL if there is no memory.
- */
+/* Allocate what a device needs to hold bios.  Returns NULL if there is no memory. */
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 {
 	struct ioband_dev *dev;
@@ -183,9 +177,8 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	dev->disk = disk;
 	dev->q = disk->queue;
 	dev->passed = alloc_percpu(struct ioband_passed);
-	if (!dev->passed || ioband_lanes_init(dev) || !ioband_outs_init(dev)) {
+	if (!dev->passed || !ioband_outs_init(dev)) {
 		kvfree(dev->out);
-		kfree(dev->lanes);
 		ioband_dev_put(dev);
 		return NULL;
 	}
@@ -241,6 +234,5 @@ void ioband_dev_free(struct ioband_dev *dev)
 	/* bios that are still to be submitted fail at the dead queue */
 	destroy_workqueue(dev->wq);
 	kvfree(dev->out);
-	kfree(dev->lanes);
 	ioband_dev_put(dev);
 }

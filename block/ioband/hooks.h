@@ -34,9 +34,10 @@ bool __ioband_own_bio(struct bio *bio);
 bool __ioband_bio(struct bio *bio);
 void __ioband_done_bio(struct bio *bio);
 void __ioband_share_done(struct bio *bio);
-void __ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk);
+void __ioband_repay(struct gendisk *disk);
 void ioband_css_killed(struct cgroup_subsys_state *css);
 void ioband_fork(struct task_struct *child);
+void ioband_exit(void);
 int ioband_open_disk(struct gendisk *disk);
 void ioband_let_go(struct gendisk *disk);
 void ioband_exit_disk(struct gendisk *disk);
@@ -93,18 +94,17 @@ static inline void ioband_done_bio(struct bio *bio)
 }
 
 /**
- * ioband_repay - wait for the debt of the current task's group on a disk
- * @blkg:	the group on the disk
- * @disk:	the disk
+ * ioband_repay - have the current task wait for what it owes
+ * @disk:	the disk in whose name it is made to wait
  *
  * Sleeps for a limited time only; if there is still a debt, the task is made to call this again.
  *
  * Context: on the way to user space, no lock held.
  */
-static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk)
+static inline void ioband_repay(struct gendisk *disk)
 {
 	if (static_branch_unlikely(&ioband_key))
-		__ioband_repay(blkg, disk);
+		__ioband_repay(disk);
 }
 
 #else /* CONFIG_BLK_CGROUP_IOBAND */
@@ -114,13 +114,14 @@ static inline bool ioband_owns_weights(void) { return false; }
 static inline bool ioband_own_bio(struct bio *bio) { return false; }
 static inline bool ioband_bio(struct bio *bio) { return false; }
 static inline void ioband_done_bio(struct bio *bio) { }
-static inline void ioband_repay(struct blkcg_gq *blkg, struct gendisk *disk) { }
+static inline void ioband_repay(struct gendisk *disk) { }
 static inline int ioband_open_disk(struct gendisk *disk) { return 0; }
 static inline void ioband_let_go(struct gendisk *disk) { }
 static inline void ioband_exit_disk(struct gendisk *disk) { }
 #define ioband_register_bfq(pol, set)	((void)(set), blkcg_policy_register(pol))
 #define ioband_unregister_bfq(pol)	blkcg_policy_unregister(pol)
 static inline u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight) { return weight; }
+static inline void ioband_exit(void) { }
 #define ioband_css_killed	NULL
 #define ioband_fork		NULL
 

@@ -24,11 +24,11 @@
 
 /*
  * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
- * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c, and
- * lane.c on zoned disks) until dispatch.c dispatches and submit.c submits it.  The files of
- * shares/ share a device by weight, see shares.h.  Limits are set by files/limits.c, parse.c,
- * default.c and rule.c.  Buffered writes: writeback.c, pace.c, ticket.c and
- * saved.c.  policy.c describes the model.
+ * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c)
+ * until dispatch.c dispatches and submit.c submits it.  Tasks pay before they submit (door.c,
+ * ticket.c).  The files of shares/ share a device by weight, see shares.h.  Limits are set by
+ * files/limits.c, parse.c, default.c and rule.c.  Buffered writes: writeback.c, pace.c, ahead.c
+ * and saved.c.  policy.c describes the model.
  *
  * Lock order, outermost first:
  *
@@ -41,9 +41,9 @@
  *
  * Invariants:
  *
- *  I1	A bio is in exactly one place: with its submitter, in a lane, in one group's
- *	fifo, in one list of dispatched bios that a worker submits, or in a layer below
- *	ioband.  It moves between places of ioband under dev->lock.
+ *  I1	A bio is in exactly one place: with its submitter, in one group's fifo, in one list
+ *	of dispatched bios that a worker submits, or in a layer below ioband.  It moves
+ *	between places of ioband under dev->lock.
  *  I2	A bio in a fifo or a list of dispatched bios keeps its reference on its blkg, and
  *	the blkg keeps references on its parents: every group that a waiting bio can meet
  *	exists.
@@ -63,10 +63,9 @@
  *	all gates on the way to the root, and held bios of dir wait at those.  A gate that
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
  *	next bio is admitted or dispatched.
- *  I11	On a zoned disk, at most one of the writes in a lane is in a fifo or a list of
- *	dispatched bios.  The others wait in the lane in the order in which they were
- *	submitted.  The rest of a split is not held: it follows its first part, which is
- *	being submitted, and is charged as a debt.  This holds for a dead device, too.
+ *  I11	No write to a sequential zone is held: another one could overtake it.
+ *  I16	A limit is never in debt: its TAT is a burst from now at most.  What passes without being
+ *	paid for is owed by a ticket in the fifo of its group, which pays when it is its turn.
  *  I12	Units in reserve have been charged to the TAT, and are no more than
  *	IOBAND_RESERVE_NS of the rate.  While a bio waits at a gate, the gate's reserves are
  *	empty, except for units that CPUs were buying when the first bio began to wait; a
@@ -99,14 +98,13 @@ struct ioband_dir {
 	struct bio_list		fifo;
 	struct list_head	active;	/* in dev->active[] while bios are held */
 	unsigned int		held;	/* bios in fifo */
+	u64			held_units[IOBAND_NR_UNITS];	/* what they are to pay */
+	u64			owed_units[IOBAND_NR_UNITS];	/* of these, debts */
 	s64			held_since;	/* ns, if held is not 0 */
 	s64			held_ns;	/* ns with held bios, before held_since */
 	u64			nr_throttled;	/* bios ever held */
 	u64			nr_owed;	/* bios ever passed as a debt */
-	u64			owed_turn;	/* bytes of debt not yet counted in turns */
-	s64			owed_ns;	/* the most that one bio added to the debt */
-	s64			owed_end_ns;	/* when the debt ends */
-	s64			slot_ns;	/* when the next task that repays may go on */
+	struct ioband_ticket	ghost;	/* the debt that no task waits for */
 
 	/* what the bio that is being charged pays here: dev->lock */
 	struct {
@@ -163,12 +161,6 @@ struct ioband_out {
 	struct work_struct	work;
 };
 
-/* per zoned device: writes that wait for those before them, I11; dev->lock */
-struct ioband_lane {
-	struct bio_list		bios;
-	struct bio		*first;	/* held or being submitted; NULL for none */
-};
-
 /* per cgroup: settings for all devices; blkcg->lock to write */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;	/* first */
@@ -204,7 +196,6 @@ struct ioband_lease {
 struct ioband_dev {
 	/* every bio reads these; they change under the lock */
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */
-	unsigned int		lanes_busy;	/* the number of lanes in use */
 	bool			ready;	/* all its groups exist */
 	bool			weights_off;	/* see files/devices.c */
 
@@ -213,7 +204,6 @@ struct ioband_dev {
 	/* one per device: its rescuer must not wait for a device above or below */
 	struct workqueue_struct	*wq;
 	struct ioband_out	*out;	/* see ioband_out_of() */
-	struct ioband_lane	*lanes;	/* NULL if it is not zoned */
 
 	struct kref		ref;	/* one for the disk, and one for each group */
 
@@ -383,13 +373,6 @@ static inline bool ioband_crowded(const struct ioband_dir *gate)
 	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
 }
 
-/* May a bio have to wait in a lane?  Without dev->lock the answer may change at any time. */
-static inline bool ioband_in_busy_lane(const struct ioband_dev *dev,
-				       const struct bio *bio)
-{
-	return unlikely(READ_ONCE(dev->lanes_busy)) && ioband_in_order(bio);
-}
-
 /* As ioband_is_stale(), for a caller that knows the device and the direction. */
 static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
 					    const struct ioband_dev *dev, unsigned int rw)
@@ -426,7 +409,7 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio, bool fail);
 bool ioband_outs_init(struct ioband_dev *dev);
 
 /* policy.c */
-struct gendisk *ioband_get_disk(struct ioband_grp *grp);
+struct gendisk *ioband_get_disk(struct gendisk *disk);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 

@@ -322,18 +322,16 @@ void ioband_activated(struct gendisk *disk)
 }
 
 /**
- * ioband_get_disk - get a reference on the disk of a group
- * @grp:	a group that was found in a list of blkgs
+ * ioband_get_disk - get a reference on a disk
+ * @disk:	the disk of a group that was found in a list of blkgs
  *
  * A disk is freed at least one grace period after its blkgs have left the list.
  *
  * Context: the RCU read side in which the group was found.
  * Return: the disk, NULL if it is about to be freed.
  */
-struct gendisk *ioband_get_disk(struct ioband_grp *grp)
+struct gendisk *ioband_get_disk(struct gendisk *disk)
 {
-	struct gendisk *disk = grp->dev->disk;
-
 	return kobject_get_unless_zero(&disk_to_dev(disk)->kobj) ? disk : NULL;
 }
 

@@ -46,24 +46,17 @@ void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu,
 		      &out->work);
 }
 
-/**
- * ioband_send - have a bio that its limits held submitted
- * @dev:	the device
- * @bio:	a bio that has paid, stamped
- * @now:	ns
- * @due:	the time when the bio was due, ns
- *
- * Context: dev->lock held.
- */
+/* Have a stamped bio submitted that its limits held; it was @due then, ns.  dev->lock held. */
 void ioband_send(struct ioband_dev *dev, struct bio *bio, s64 now, s64 due)
 {
 	unsigned int cpu = ioband_cpu(bio);
 
+	if (!ioband_is_debt(bio))
+		trace_ioband_release(bio, now, now - due);
 	if (ioband_is_ticket(bio)) {
 		ioband_ticket_done(bio);
 		return;
 	}
-	trace_ioband_release(bio, now, now - due);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
 	ioband_unstamp(bio);
 	ioband_send_from(dev, bio, cpu, bio_data_dir(bio));
@@ -78,34 +71,21 @@ static void ioband_submit_one(struct bio *bio)
 	kthread_associate_blkcg(NULL);
 }
 
-/**
- * ioband_submit - submit a bio that was held, and those that follow it in its lane
- * @dev:	the device
- * @bio:	the bio
- * @fail:	end direct I/O of tasks with an error instead
- *
- * Context: may sleep, as submit_bio().
- */
+/* Submit a bio that was held.  @fail: end direct I/O of tasks with an error instead. */
 void ioband_submit(struct ioband_dev *dev, struct bio *bio, bool fail)
 {
-	struct ioband_lane *lane = ioband_lane_serve(dev, bio);
-
-	do {
-		/*
-		 * The device has the bio from here on, so its latency starts here.  But a device
-		 * that does one I/O at a time has been idle since its last one: time spent on the
-		 * way counts there.
-		 */
-		if (ioband_is_carried(bio) && ioband_has_way(dev) &&
-		    READ_ONCE(dev->share.depth.tags) > 1)
-			bio->issue_time_ns = ktime_get_ns();
-		if (fail && bio_flagged(bio, BIO_UNLOCKED))
-			bio_io_error(bio);
-		else
-			ioband_submit_one(bio);
-		bio = lane ? ioband_lane_next(dev, lane) : NULL;
-		cond_resched();
-	} while (bio);
+	/*
+	 * The device has the bio from here on, so its latency starts here.  But a device that does
+	 * one I/O at a time has been idle since its last one: time spent on the way counts there.
+	 */
+	if (ioband_is_carried(bio) && ioband_has_way(dev) &&
+	    READ_ONCE(dev->share.depth.tags) > 1)
+		bio->issue_time_ns = ktime_get_ns();
+	if (fail && bio_flagged(bio, BIO_UNLOCKED))
+		bio_io_error(bio);
+	else
+		ioband_submit_one(bio);
+	cond_resched();
 }
 
 /* Submit a bio and those joined to it in one plug, so that they are merged. */
@@ -152,13 +132,7 @@ static void ioband_out_workfn(struct work_struct *work)
 		blk_finish_plug(&plug);
 }
 
-/**
- * ioband_outs_init - allocate what a device needs to submit held bios
- * @dev:	the device
- *
- * Context: may sleep.
- * Return: false if there is no memory.
- */
+/* Allocate what a device needs to submit held bios.  Returns false if there is no memory. */
 bool ioband_outs_init(struct ioband_dev *dev)
 {
 	dev->out = kvcalloc(ioband_nr_outs(), sizeof(*dev->out), GFP_KERNEL);

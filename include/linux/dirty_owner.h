@@ -35,8 +35,6 @@ struct page;
  * @probe:	devices below may have limits; which of them is not known before the group has
  *		written something
  * @shared:	limits of groups above this one apply, too
- * @owes:	the group has a debt on the device, for writes charged after they were dispatched;
- *		tasks that pay wait until it is repaid
  * @owed_ns:	time in ns for which the group should not write: its debt to devices below
  * @turn_ns:	time in ns for which the group should not dirty more pages: others waited for its
  *		writes, so these were dispatched before their turn
@@ -47,7 +45,6 @@ struct dirty_rate {
 	bool		measured;
 	bool		probe;
 	bool		shared;
-	bool		owes;
 	unsigned int	since;
 	u64		bps;
 	u64		owed_ns;
@@ -72,9 +69,6 @@ enum dirty_how {
  *		they dirty pages.  RCU read side.
  * @pay:	charge a group's limits with bytes that it will write to the device; returns the
  *		number of bytes charged, which may be more, -EAGAIN or -EINTR
- * @debt_ns:	time in ns until the group's debt on the device is repaid
- * @line_up_below: have the current task wait for its turn at a device below on which its group
- *		has a debt; may sleep, no locks held
  * @settle_later: have the current task pay on its way to user space; returns false if it cannot
  * @hurry:	let writes of a group's pages to the device pass, if it holds any, since others
  *		wait for them.  RCU read side.
@@ -86,8 +80,6 @@ struct dirty_owner_ops {
 	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi, bool *ahead);
 	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		   s64 bytes, enum dirty_how how);
-	u64 (*debt_ns)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
-	void (*line_up_below)(struct cgroup_subsys_state *css);
 	bool (*settle_later)(struct backing_dev_info *bdi);
 	void (*hurry)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 };
@@ -115,7 +107,7 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id);
 struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page);
 bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     unsigned int bytes, unsigned int since);
-bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+bool dirty_owner_settle(struct backing_dev_info *bdi);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);
 void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb);

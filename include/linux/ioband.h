@@ -3,6 +3,7 @@
 #define _LINUX_IOBAND_H
 
 #include <linux/blk-cgroup.h>
+#include <linux/dirty_owner.h>
 #include <linux/fs.h>
 #include <linux/jump_label.h>
 #include <linux/mutex.h>
@@ -17,8 +18,9 @@
 /* True while a device is ready for limits and weights. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 
-ssize_t __ioband_vfs_read(struct file *file, char __user *buf, size_t count, loff_t *pos);
+ssize_t __ioband_vfs_rw(struct file *file, char __user *buf, size_t count, loff_t *pos, int rw);
 int __ioband_settle(void);
+int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool async, bool nowait);
 
 /**
  * ioband_vfs_read - vfs_read() in parts, between which the task waits for its limits
@@ -34,8 +36,50 @@ static inline ssize_t ioband_vfs_read(struct file *file, char __user *buf, size_
 				      loff_t *pos)
 {
 	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES)
-		return __ioband_vfs_read(file, buf, count, pos);
+		return __ioband_vfs_rw(file, buf, count, pos, READ);
 	return vfs_read(file, buf, count, pos);
+}
+
+/* As ioband_vfs_read(): a direct write, but for one that appends, which has to be whole. */
+static inline ssize_t ioband_vfs_write(struct file *file, const char __user *buf, size_t count,
+				       loff_t *pos)
+{
+	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES &&
+	    (file->f_flags & (O_DIRECT | O_APPEND)) == O_DIRECT)
+		return __ioband_vfs_rw(file, (char __user *)buf, count, pos, WRITE);
+	return dirty_owner_vfs_write(file, buf, count, pos);
+}
+
+/**
+ * ioband_door - have the current task pay its debts, and for direct I/O that it will wait for
+ * @file:	the file
+ * @rw:		READ or WRITE
+ * @pos:	where the I/O begins, or NULL
+ * @count:	its length in bytes
+ * @flags:	RWF_NOWAIT: do not wait
+ *
+ * Context: may sleep; no locks held but that of the position of @file.
+ * Return: 0, -EAGAIN if the limits have no room and the task must not wait, -EINTR if it is killed,
+ *	   -EIO if the disk is removed.
+ */
+static inline int ioband_door(struct file *file, int rw, const loff_t *pos, size_t count,
+			      rwf_t flags)
+{
+	if (static_branch_unlikely(&ioband_key) &&
+	    ((file->f_flags & O_DIRECT) || current->ioband_debts))
+		return __ioband_door(file, rw, pos ? *pos : 0, count, false,
+				     flags & RWF_NOWAIT);
+	return 0;
+}
+
+/* As ioband_door(), for I/O that need not wait for its end: it goes on if it may be held. */
+static inline int ioband_door_iocb(struct kiocb *iocb, int rw, size_t count)
+{
+	if (static_branch_unlikely(&ioband_key) &&
+	    ((iocb->ki_flags & IOCB_DIRECT) || current->ioband_debts))
+		return __ioband_door(iocb->ki_filp, rw, iocb->ki_pos, count, true,
+				     iocb->ki_flags & IOCB_NOWAIT);
+	return 0;
 }
 
 /**
@@ -51,11 +95,9 @@ static inline bool ioband_owes(void)
 	return static_branch_unlikely(&ioband_key) && current->throttle_disk;
 }
 
-/**
- * ioband_settle - have a task in a long call wait for the debts that it has made so far
- *
- * Context: between two pieces of data, no locks held.  Sleeps until the group has no debt.
- * Return: 0, or -EINTR if the task is killed.
+/*
+ * Have a task in a long call wait for the debts that it has made so far, between two pieces of
+ * data, no locks held.  Returns 0, or -EINTR if it is killed.
  */
 static inline int ioband_settle(void)
 {
@@ -80,6 +122,9 @@ static inline bool ioband_poller_owes(struct mutex *lock)
 
 #else
 #define ioband_vfs_read	vfs_read
+#define ioband_vfs_write	vfs_write
+#define ioband_door(file, rw, pos, count, flags)	0
+static inline int ioband_door_iocb(struct kiocb *iocb, int rw, size_t count) { return 0; }
 static inline bool ioband_owes(void) { return false; }
 static inline int ioband_settle(void) { return 0; }
 static inline bool ioband_poller_owes(struct mutex *lock) { return false; }

@@ -73,7 +73,6 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
  * @flow:	the flow
  * @promised:	bytes that the task has been promised
  * @how:	what to do if the limits have no room
- * @owes:	also wait until the group's debt on the device is repaid
  * @ahead:	bytes to pay in addition, if any are due
  *
  * Pays what is due, that is bytes that no other task is about to pay: those that are dirty, and
@@ -82,7 +81,7 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
  * Context: may sleep if @how is DIRTY_WAIT.
  * Return: 0; -EAGAIN or -EINTR if nothing was paid.
  */
-int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool owes, s64 ahead)
+int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, s64 ahead)
 {
 	s64 bytes, paid = 0, most;
 
@@ -91,9 +90,8 @@ int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool ow
 		bytes = clamp(dirty_due(flow), 0, most);
 		atomic64_add(bytes, &flow->claimed);
 	}
-	if (bytes || owes)
-		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes ? bytes + ahead : 0,
-					    how);
+	if (bytes)
+		paid = dirty_owner_ops->pay(flow->css, flow->bdi, bytes + ahead, how);
 	guard(spinlock_irqsave)(&flow->lock);
 	atomic64_sub(bytes, &flow->claimed);
 	if (paid < 0)

@@ -305,7 +305,7 @@ static __always_inline bool dirty_redeem(struct dirty_flow *flow, long nr)
 /* dirty_account.c */
 void dirty_begin(struct dirty_flow *flow, unsigned int since);
 void dirty_forfeit(struct dirty_flow *flow, s64 most);
-int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, bool owes, s64 ahead);
+int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, s64 ahead);
 
 /* dirty_pace.c */
 /* Flags of dirty_admit(): the task must not sleep; DIRTY_WHOLE_BYTES are not divided. */

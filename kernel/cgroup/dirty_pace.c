@@ -182,10 +182,10 @@ static int dirty_pay_for(const struct dirty_part *part, enum dirty_how how,
 {
 	u64 ahead = min_t(u64, rate->bps / DIRTY_AHEAD_PART, DIRTY_AHEAD_BYTES);
 
-	if (part->promised < ahead && !rate->shared && !rate->owes &&
-	    !dirty_pay(part->flow, part->promised, DIRTY_TRY, false, ahead))
+	if (part->promised < ahead && !rate->shared &&
+	    !dirty_pay(part->flow, part->promised, DIRTY_TRY, ahead))
 		return 0;
-	return dirty_pay(part->flow, part->promised, how, rate->owes, 0);
+	return dirty_pay(part->flow, part->promised, how, 0);
 }
 
 /* Wait until some of @len bytes may be dirtied, and pay for them. */
@@ -200,8 +200,6 @@ static ssize_t dirty_admit_limited(struct dirty_part *part, struct address_space
 	ret = dirty_find_room(part, mapping, from, len, flags, &rate);
 	if (ret || !rate.limited)
 		return ret ?: len;
-	if (rate.probe && !(flags & DIRTY_NOWAIT))
-		dirty_owner_ops->line_up_below(flow->css);
 	dirty_forfeit(flow, (s64)dirty_window(flow, &rate) << PAGE_SHIFT);
 	ret = dirty_pay_for(part, how, &rate);
 	if (ret) {
@@ -346,7 +344,7 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 		return 0;
 	full = dirty_is_full(flow, mapping, &rate, NULL, &sum);
 	if (!dirty_may_wait() ||
-	    (dirty_due(flow) <= 0 && !full && !owed_ns && !rate.owes))
+	    (dirty_due(flow) <= 0 && !full && !owed_ns))
 		return 0;
 	if (flags & BDP_ASYNC)
 		return -EAGAIN;
@@ -355,11 +353,10 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
 		return rate.turn_ns > 0;
-	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
+	dirty_pay(flow, 0, DIRTY_OWE, 0);
 	/* not freezable: frozen, the task would keep its locks for as long as that */
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE);
-	owed_ns = max(owed_ns, dirty_owner_ops->debt_ns(flow->css, flow->bdi));
 	if (owed_ns && !fatal_signal_pending(current)) {
 		__set_current_state(TASK_KILLABLE);
 		dirty_sleep(min_t(u64, owed_ns, DIRTY_WAIT_NS));
@@ -389,7 +386,6 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
 
 /**
  * dirty_owner_settle - charge what a group has dirtied and not paid, and wait once
- * @css:	the current task's group
  * @bdi:	the backing device of the pages
  *
  * The amount is a debt of the group from now on.  The task waits for room in the window, or
@@ -398,8 +394,9 @@ int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *b
  * Context: may sleep; no locks held.
  * Return: true if the task should call this again before it dirties more pages.
  */
-bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
+bool dirty_owner_settle(struct backing_dev_info *bdi)
 {
+	struct cgroup_subsys_state *css;
 	struct dirty_flow *flow;
 	struct dirty_rate rate;
 	struct dirty_sum sum;
@@ -409,12 +406,13 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	if (!DIRTY_OWNER_ON)
 		return false;
 	scoped_guard(rcu) {
-		flow = dirty_flow_peek(css, bdi);
+		css = dirty_css_of_current();
+		flow = css ? dirty_flow_peek(css, bdi) : NULL;
 		if (!flow || !READ_ONCE(flow->limited))
 			return false;
 		atomic_inc(&flow->users);
 	}
-	dirty_pay(flow, 0, DIRTY_OWE, false, 0);
+	dirty_pay(flow, 0, DIRTY_OWE, 0);
 	rate = dirty_look(flow, NULL);
 	full = rate.limited && dirty_is_full(flow, NULL, &rate, NULL, &sum);
 	/* a task that has dirtied no page need not wait for what others have had written */
@@ -428,8 +426,6 @@ bool dirty_owner_settle(struct cgroup_subsys_state *css, struct backing_dev_info
 	} else if (owed_ns) {
 		__set_current_state(TASK_KILLABLE | TASK_FREEZABLE);
 		dirty_sleep(min_t(u64, owed_ns, DIRTY_WAIT_NS));
-	} else if (rate.probe) {
-		dirty_owner_ops->line_up_below(flow->css);
 	}
 	atomic_dec(&flow->users);
 	/* if crowded, the task may dirty a page after each wait */

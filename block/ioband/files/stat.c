@@ -16,6 +16,7 @@
 static void ioband_print_held(struct ioband_grp *grp, struct seq_file *sf)
 {
 	u64 held = 0, nr_throttled = 0, held_ns = 0, nr_owed = 0;
+	s64 debt_ns = 0;
 
 	scoped_guard(spinlock_irqsave, &grp->dev->lock)
 		for (int rw = READ; rw <= WRITE; rw++) {
@@ -25,6 +26,8 @@ static void ioband_print_held(struct ioband_grp *grp, struct seq_file *sf)
 			nr_throttled += dir->nr_throttled;
 			nr_owed += dir->nr_owed;
 			held_ns += dir->held_ns;
+			debt_ns = max(debt_ns, ioband_units_ns(dir->lim, dir->owed_units,
+							       ktime_get_ns()));
 			if (dir->held)
 				held_ns += ktime_get_ns() - dir->held_since;
 		}
@@ -33,7 +36,7 @@ static void ioband_print_held(struct ioband_grp *grp, struct seq_file *sf)
 			   held, nr_throttled, div_u64(held_ns, NSEC_PER_USEC));
 	if (nr_owed)
 		seq_printf(sf, " nr_owed=%llu debt_usec=%llu", nr_owed,
-			   div_u64(ioband_grp_debt_ns(grp, NULL), NSEC_PER_USEC));
+			   div_u64(debt_ns, NSEC_PER_USEC));
 }
 
 /**

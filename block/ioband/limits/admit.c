@@ -106,8 +106,7 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 		return false;
 
 	/* what writeback has to pay, ioband_decide_bound() knows: it may have been paid */
-	if (!ioband_is_paced(bio) && !ioband_is_stale(dir) &&
-	    !ioband_in_busy_lane(grp->dev, bio)) {
+	if (!ioband_is_paced(bio) && !ioband_is_stale(dir)) {
 		bool admitted;
 
 		scoped_guard(preempt)
@@ -118,9 +117,9 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 	}
 	/* a bio that may wait for its limits gives back its place in the device, or in one above */
 	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio) &&
-	    (!ioband_is_paced(bio) || grp->dev->lanes))
+	    !ioband_is_paced(bio))
 		ioband_share_return(bio);
-	return ioband_judge(bio, false);
+	return ioband_judge(bio);
 }
 
 /* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
@@ -131,11 +130,11 @@ static noinline bool ioband_admit_undo(struct bio *bio, struct ioband_rule *paid
 	return ioband_admit_slow(bio);
 }
 
-/* A bio passes that meets no limit.  @dev: its device, NULL if that has no rule. */
-static __always_inline bool ioband_unlimited(struct bio *bio, const struct ioband_dev *dev)
+/* A bio passes that meets no limit. */
+static __always_inline bool ioband_unlimited(struct bio *bio)
 {
-	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
-	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) || (dev && unlikely(dev->lanes)))
+	/* so that v1 counts bytes once */
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	preempt_enable();
 	if (unlikely(bio_issue_as_root_blkg(bio)))
@@ -186,19 +185,18 @@ static __always_inline bool ioband_cap(struct bio *bio, bool special)
 	grp = blkg_to_grp(bio->bi_blkg);
 	/* the blkg is older than the policy on this device: there are no limits yet */
 	if (unlikely(!grp))
-		return ioband_unlimited(bio, NULL);
+		return ioband_unlimited(bio);
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys) && grp->stat)
 		ioband_account(grp->stat, opf, special ? ioband_bytes_done(bio, bytes) : bytes);
 	dev = grp->dev;
 	dir = &grp->dir[rw];
 	/* calculate it once */
 	OPTIMIZER_HIDE_VAR(dir);
-	if (unlikely(ioband_is_older(dir, dev, rw)) ||
-	    unlikely(READ_ONCE(dev->lanes_busy)))
+	if (unlikely(ioband_is_older(dir, dev, rw)))
 		goto slow;
 	lim = READ_ONCE(dir->lim);
 	if (!lim)
-		return ioband_unlimited(bio, dev);
+		return ioband_unlimited(bio);
 	if (unlikely(!bytes || (special && ioband_is_paced(bio))))
 		goto slow;
 	rule = rcu_dereference_sched(lim->rule);

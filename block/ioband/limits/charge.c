@@ -6,15 +6,9 @@
 
 #include "../ioband.h"
 
-/**
- * ioband_take - charge a cost if the TAT allows a dispatch now
- * @b:		the bucket that has the TAT
- * @cost:	ns
- * @arrival:	time when the bio arrived, ns
- * @now:	ns
- *
- * Context: any; the TAT of a rule that has been replaced never allows a dispatch.
- * Return: true if charged.
+/*
+ * Charge a cost, ns, if the TAT allows a dispatch now of what arrived at @arrival.  The TAT of a
+ * rule that has been replaced never allows one.
  */
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 {
@@ -39,19 +33,6 @@ static bool ioband_take_all(struct ioband_rule *rule, struct ioband_bucket *b,
 		ioband_reserve_reclaim(rule);
 	return ioband_take(b, cost, arrival, now) ||
 	       (ioband_reserve_reclaim(rule) && ioband_take(b, cost, arrival, now));
-}
-
-/* Charge a cost even if that makes a debt; if @bounded, only up to the bound of debts. */
-static void ioband_take_anyway(struct ioband_bucket *b, s64 cost, s64 now,
-			       bool bounded)
-{
-	s64 tat = atomic64_read(&b->tat);
-	s64 new;
-
-	do {
-		new = bounded ? ioband_charge_debt(tat, now, cost, b->rate.burst) :
-				ioband_charge_early(tat, now, cost);
-	} while (!atomic64_try_cmpxchg(&b->tat, &tat, new));
 }
 
 /* The cost of a bio at a limit, ns; it is also stored for ioband_gate_unpay(). */
@@ -86,9 +67,7 @@ static s64 ioband_arrival_at(const struct ioband_rule *rule,
 static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
 			 enum ioband_unit unit)
 {
-	/* a ticket has to wait until there is no debt in either unit */
-	return rule && rule->bucket[unit].rate.per_sec &&
-	       (ioband_units(bio, unit) || ioband_is_ticket(bio));
+	return rule && rule->bucket[unit].rate.per_sec && ioband_units(bio, unit);
 }
 
 static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
@@ -104,36 +83,18 @@ static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
 	}
 }
 
-/**
- * ioband_gate_pay - charge a bio at one gate
- * @gate:	the gate
- * @bio:	the bio, with its arrival stamped
- * @now:	ns, or the time when the bio was due
- * @terms:	may the charge be a debt?
- *
- * Context: dev->lock held.
- * Return: false if the limits have no room and @terms allow no debt; nothing is paid then.
- */
-bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
-		     s64 now, enum ioband_terms terms)
+/* Charge a bio at one gate.  Returns false if its limits have no room; nothing is paid then. */
+static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
 	s64 arrival = ioband_arrival_at(rule, bio);
 
-	/* a group in debt must have nothing in reserve */
-	if (rule && terms != IOBAND_TERMS_NOW)
-		ioband_reserve_reclaim(rule);
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
-		s64 cost;
 
 		if (!ioband_binds(rule, bio, unit))
 			continue;
-		cost = ioband_bill(gate, rule, bio, unit);
-		if (terms != IOBAND_TERMS_NOW) {
-			ioband_take_anyway(b, cost, now,
-					   terms == IOBAND_TERMS_BOUNDED);
-		} else if (!ioband_take_all(rule, b, cost, arrival, now)) {
+		if (!ioband_take_all(rule, b, ioband_bill(gate, rule, bio, unit), arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
 		}
@@ -142,21 +103,16 @@ bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio,
 	return true;
 }
 
-/**
- * ioband_pay - charge a bio at all its gates, or at none
- * @dir:	the bio's group and direction
- * @bio:	the bio, with its arrival stamped
- * @now:	ns, or the time when the bio was due
- *
- * Context: dev->lock held.
- * Return: false if the limits of a gate have no room yet; nothing is paid then.
+/*
+ * Charge a bio, with its arrival stamped, at all its gates, or at none if one has no room yet.
+ * @now may be the time when the bio was due, ns.
  */
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	struct ioband_dir *gate = dir->lim, *paid;
 
 	lockdep_assert_held(&dir->grp->dev->lock);
-	while (gate && ioband_gate_pay(gate, bio, now, IOBAND_TERMS_NOW))
+	while (gate && ioband_gate_pay(gate, bio, now))
 		gate = gate->up;
 	for (paid = dir->lim; gate && paid != gate; paid = paid->up)
 		ioband_gate_unpay(paid, bio, IOBAND_NR_UNITS);
@@ -172,14 +128,7 @@ static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
 		   b->rate.burst);
 }
 
-/**
- * ioband_bio_when - return the time when the limits of one gate allow a bio to be dispatched
- * @gate:	the gate
- * @bio:	a held bio
- *
- * Context: dev->lock held.
- * Return: time in ns; it may have passed.
- */
+/* The time, ns, when the limits of one gate allow a held bio to be dispatched.  dev->lock held. */
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
@@ -192,26 +141,16 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 
 		if (!ioband_binds(rule, bio, unit))
 			continue;
-		/*
-		 * A ticket of no bytes waits until a small I/O could be dispatched, and does
-		 * not use that: the group whose turn it is may be about to submit again.
-		 */
-		cost = ioband_is_ticket(bio) && !bio->bi_iter.bi_size ?
-		       ioband_room(b, unit) : ioband_bill(gate, rule, bio, unit);
+		cost = ioband_bill(gate, rule, bio, unit);
 		when = max(when, ioband_when(atomic64_read(&b->tat), arrival, cost,
 					     b->rate.burst));
 	}
 	return when;
 }
 
-/**
- * ioband_gate_used - note that a group has taken its turn at a gate
- * @gate:	the gate
- *
- * A group that submits before the gate could dispatch another small I/O is in time for its
- * next turn.
- *
- * Context: dev->lock held.
+/*
+ * A group has taken its turn at a gate.  One that submits before the gate could dispatch another
+ * small I/O is in time for its next turn.  dev->lock held.
  */
 void ioband_gate_used(struct ioband_dir *gate)
 {
@@ -227,6 +166,108 @@ void ioband_gate_used(struct ioband_dir *gate)
 				    ioband_when(atomic64_read(&b->tat), S64_MIN,
 						ioband_room(b, unit), b->rate.burst));
 	}
+}
+
+/* The cost of units that may be as many as a call asks for, ns. */
+static s64 ioband_cost_of_many(const struct ioband_bucket *b, u64 units)
+{
+	u64 rem = 0;
+
+	return ioband_cost(b->rate.per_sec, min(units, BIT_ULL(33)), &rem);
+}
+
+/* Give units back, but no more than an idle group has in hand. */
+static void ioband_give_back(struct ioband_bucket *b, u64 units, s64 now)
+{
+	s64 tat = atomic64_read(&b->tat);
+
+	if (!b->rate.per_sec)
+		return;
+	while (tat > now && !atomic64_try_cmpxchg(&b->tat, &tat,
+						  max(tat - ioband_cost_of_many(b, units), now)))
+		;
+}
+
+/* Give back what a group has paid for I/O that is not submitted.  dev->lock held. */
+void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 now)
+{
+	ioband_relink(dir, now);
+	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
+		struct ioband_rule *rule = ioband_gate_rule(gate);
+
+		for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++)
+			ioband_give_back(&rule->bucket[unit], units[unit], now);
+		/* its first bio is due earlier now */
+		if (gate->gate.head)
+			ioband_place(gate->grp->dev, &gate->gate, now);
+	}
+	ioband_kick(dir->grp->dev, now);
+}
+
+/* The time when a rule allows units to be dispatched that arrive now, ns. */
+static s64 ioband_rule_when(const struct ioband_rule *rule, u64 bytes, u64 ios, s64 now)
+{
+	const u64 units[IOBAND_NR_UNITS] = { bytes, ios };
+	s64 when = now;
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		const struct ioband_bucket *b = &rule->bucket[unit];
+		s64 cost;
+
+		if (!b->rate.per_sec)
+			continue;
+		/* without the lock IOBAND_TIME_MOVED may be seen */
+		cost = min(ioband_cost_of_many(b, units[unit]), IOBAND_TIME_MAX / 2);
+		when = max(when, ioband_when(atomic64_read(&b->tat), now, cost, b->rate.burst));
+	}
+	return when;
+}
+
+/**
+ * ioband_units_ns - find how long it takes until units are paid for
+ * @gate:	a gate, NULL for none
+ * @units:	bytes and I/Os that have to be paid at it and at those above
+ * @now:	ns
+ *
+ * What others have to pay there is left out.
+ *
+ * Context: dev->lock held, or RCU read side: then the answer may be off.
+ * Return: ns, 0 if the limits have room now.
+ */
+s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now)
+{
+	s64 when = now;
+
+	for (; gate; gate = READ_ONCE(gate->up)) {
+		const struct ioband_rule *rule =
+			rcu_dereference_check(gate->rule, lockdep_is_held(&gate->grp->dev->lock));
+
+		if (rule)
+			when = max(when, ioband_rule_when(rule, READ_ONCE(units[IOBAND_BYTES]),
+							  READ_ONCE(units[IOBAND_IOS]), now));
+	}
+	return when - now;
+}
+
+/* Would a bio of a length probably pass without a wait?  RCU read side; the answer may change. */
+bool ioband_may_pass(const struct ioband_dir *dir, u64 bytes)
+{
+	s64 now = 0;
+
+	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up)) {
+		struct ioband_rule *rule = rcu_dereference(gate->rule);
+
+		if (!rule)
+			continue;
+		if (ioband_crowded(gate))
+			return false;
+		if (ioband_reserve_has(rule, bytes))
+			continue;
+		now = now ?: ktime_get_ns();
+		if (ioband_rule_when(rule, bytes, 1, now) > now)
+			return false;
+	}
+	return true;
 }
 
 /**
@@ -254,15 +295,7 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 	return due;
 }
 
-/**
- * ioband_bio_saves - tell whether a bio costs more than a burst, and a gate has that in hand for it
- * @gate:	the gate
- * @bio:	the bio
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: true if the gate saves up for the bio.
- */
+/* Does a bio cost more than a burst, and has a gate that in hand for it?  dev->lock held. */
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now)
 {
 	struct ioband_rule *rule = ioband_gate_rule(gate);
@@ -300,17 +333,10 @@ u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio)
 		bytes = ioband_units(bio, IOBAND_BYTES);
 		least = ios ? div64_u64(rule->bucket[IOBAND_BYTES].rate.per_sec, ios) : 0;
 	}
-	return max(bytes, min(least, SZ_1M));
+	return max(bytes, min(least, SZ_1M) * ioband_units(bio, IOBAND_IOS));
 }
 
-/**
- * ioband_is_bound - tell whether any limit applies to a bio
- * @dir:	the bio's group and direction
- * @bio:	the bio
- *
- * Context: dev->lock held.
- * Return: true if the bio has to pay at a gate.
- */
+/* Does any limit apply to a bio?  dev->lock held. */
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 {
 	struct ioband_dir *gate;
@@ -322,13 +348,7 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 	return false;
 }
 
-/**
- * ioband_is_crowded - tell whether bios wait at any gate of a group
- * @dir:	the group and direction
- *
- * Context: dev->lock held.
- * Return: true if some do.
- */
+/* Do bios wait at any gate of a group?  dev->lock held. */
 bool ioband_is_crowded(struct ioband_dir *dir)
 {
 	struct ioband_dir *gate;

@@ -2,7 +2,8 @@
 /*
  * Decisions under dev->lock: is a bio dispatched or held, and which group is charged for it?
  *
- * Direct I/O pays or is held.  All else passes: as a debt of its group, or, if a task asks for it
+ * A bio passes that its task has paid for in advance, or that can pay.  Asynchronous direct I/O is
+ * held, within bounds.  All else passes: as a debt of its group, or, if a task asks for it
  * that the group's limits do not bind, at the expense of that task's group.
  */
 #include <trace/events/ioband.h>
@@ -11,15 +12,19 @@
 
 /*
  * May limits hold a bio?  Whoever waits for what its submitter has locked would wait, too.  So
- * limits hold direct I/O that a task asks for before it takes a lock.  They also hold what a
- * driver's thread reads and writes for a device above, but for metadata and swap.
+ * limits hold asynchronous direct I/O that a task asks for before it takes a lock, and only as
+ * much as IOBAND_HELD_NS allows, but not what a credit was too small for.  They also hold what a
+ * driver's thread does for a device above, but no metadata, no swap, and no write to a zone (I11).
  */
-static bool ioband_may_hold(struct bio *bio)
+static bool ioband_may_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
+	if (ioband_in_order(bio))
+		return false;
 	if (current->flags & PF_KTHREAD)
 		return !bio_issue_as_root_blkg(bio);
 	return bio_flagged(bio, BIO_UNLOCKED) && !current->journal_info &&
-	       !(current->flags & PF_MEMALLOC_NOFS);
+	       !(current->flags & PF_MEMALLOC_NOFS) && !current->ioband_credit &&
+	       ioband_may_line_up(dir, ioband_units(bio, IOBAND_BYTES), now);
 }
 
 enum ioband_verdict {
@@ -34,28 +39,30 @@ enum ioband_verdict {
 static enum ioband_verdict ioband_decide_bound(struct ioband_dir *dir, struct bio *bio,
 					       struct cgroup_subsys_state *asker, s64 now)
 {
-	bool paced = ioband_is_paced(bio), holds = !paced && ioband_may_hold(bio);
+	bool paced = ioband_is_paced(bio), holds = !paced && ioband_may_hold(dir, bio, now);
 	/* unpaid pages: on v1 the bio is the group's that writes them, on v2 the inode's */
 	bool nobodys = paced && cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_is_nobodys(bio);
 
 	if (paced && !nobodys)
 		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
+	if (!paced && ioband_credit_use(bio, now))
+		return IOBAND_PASS;
 	if ((holds || nobodys) && !ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
 		return IOBAND_PASS;
 	if (holds) {
 		/* trace before the lock is dropped, or the release could be traced first */
 		trace_ioband_hold(bio, now, dir->held + 1);
+		dir->nr_throttled++;
 		ioband_hold(dir, bio, now);
 		return IOBAND_KEEP;
 	}
 	/* tasks of another group pay themselves for what they ask for */
 	if (asker && ioband_gate_of(dir, asker) != dir->lim)
 		return IOBAND_ASKER;
-	ioband_owe(dir, bio, now, asker ? IOBAND_TERMS_DEBT : IOBAND_TERMS_BOUNDED);
 	/* a driver submits it for the group: tasks wait at the device above, see pace.c */
 	if ((current->flags & PF_KTHREAD) && asker == bio_blkcg_css(bio))
 		WRITE_ONCE(dir->grp->owed_at_ns, now);
-	return IOBAND_OWE;
+	return ioband_owe(dir, bio, now, !asker) ? IOBAND_OWE : IOBAND_PASS;
 }
 
 static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct bio *bio,
@@ -69,15 +76,11 @@ static enum ioband_verdict ioband_decide_locked(struct ioband_grp *grp, struct b
 	/* nothing to pay: the bytes of a split have been paid, and I/Os are not limited */
 	if (!ioband_is_bound(dir, bio))
 		return IOBAND_PASS;
-	if (unlikely(ioband_must_follow(bio))) {
-		ioband_owe(dir, bio, now, IOBAND_TERMS_DEBT);
-		return IOBAND_PASS;
-	}
 	return ioband_decide_bound(dir, bio, asker, now);
 }
 
 static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio,
-					 struct cgroup_subsys_state *asker, bool in_lane)
+					 struct cgroup_subsys_state *asker)
 {
 	u64 issue_time_ns = bio->issue_time_ns, carried = bio->bi_iocost_cost;
 	struct ioband_dev *dev = grp->dev;
@@ -85,8 +88,6 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 	s64 now;
 
 	guard(spinlock_irqsave)(&dev->lock);
-	if (!in_lane && ioband_lane_wait(dev, bio))
-		return IOBAND_KEEP;
 	if (dev->dead)
 		return IOBAND_PASS;
 	now = ktime_get_ns();
@@ -101,7 +102,7 @@ static enum ioband_verdict ioband_decide(struct ioband_grp *grp, struct bio *bio
 }
 
 /* As ioband_decide(), but moves @bio to its asker's group if that has to be charged. */
-static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
+static enum ioband_verdict ioband_decide_payer(struct bio *bio)
 {
 	struct cgroup_subsys_state *asker;
 	enum ioband_verdict verdict;
@@ -113,7 +114,7 @@ static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 		grp = blkg_to_grp(bio->bi_blkg);
 		if (!grp || !ioband_is_ready(grp))
 			return IOBAND_PASS;
-		verdict = ioband_decide(grp, bio, asker, in_lane);
+		verdict = ioband_decide(grp, bio, asker);
 		if (verdict != IOBAND_ASKER)
 			return verdict;
 		/*
@@ -128,27 +129,25 @@ static enum ioband_verdict ioband_decide_payer(struct bio *bio, bool in_lane)
 /**
  * ioband_judge - decide on a bio that the lockless path has not let pass
  * @bio:	the bio
- * @in_lane:	has it waited for the writes before it in its lane?
  *
  * Context: process context; takes dev->lock.  Sleeps only to drop a disk, see
  *	    blkcg_schedule_throttle().
  * Return: true if ioband keeps @bio and submits it later.
  */
-bool ioband_judge(struct bio *bio, bool in_lane)
+bool ioband_judge(struct bio *bio)
 {
-	enum ioband_verdict verdict = ioband_decide_payer(bio, in_lane);
+	enum ioband_verdict verdict = ioband_decide_payer(bio);
 
 	if (verdict == IOBAND_KEEP)
 		return true;
 	if (verdict == IOBAND_OWE)
-		ioband_wait_later(bio->bi_bdev->bd_disk);
+		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
 	else if (bio_issue_as_root_blkg(bio))
 		ioband_asked_above(bio);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);
-	/* so that v1 counts bytes once, and that lanes can tell the rest of a split */
-	if (verdict != IOBAND_FREE || !cgroup_subsys_on_dfl(io_cgrp_subsys) ||
-	    bdev_is_zoned(bio->bi_bdev))
+	/* so that v1 counts bytes once */
+	if (verdict != IOBAND_FREE || !cgroup_subsys_on_dfl(io_cgrp_subsys))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	return false;
 }

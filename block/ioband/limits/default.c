@@ -213,6 +213,16 @@ static bool ioband_wants_default(struct cgroup_subsys_state *css)
 	return false;
 }
 
+/* Create the group of a cgroup on a disk, if it has none, and there is memory.  RCU read side. */
+static void ioband_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
+{
+	struct bio bio;
+
+	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
+	bio_associate_blkg_from_css(&bio, css);
+	bio_uninit(&bio);
+}
+
 /**
  * ioband_default_meet - create the group of a cgroup that is about to use a disk
  * @css:	the cgroup

@@ -5,15 +5,7 @@
 /* What the files of limits call of each other, and what others call.  Included by ioband.h. */
 
 /* charge.c */
-enum ioband_terms {
-	IOBAND_TERMS_NOW,	/* no debt: pay only if the limits have room */
-	IOBAND_TERMS_BOUNDED,	/* a debt, of IOBAND_DEBT_MAX_NS at most */
-	IOBAND_TERMS_DEBT,	/* a debt */
-};
-
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
-bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now,
-		     enum ioband_terms terms);
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
@@ -21,21 +13,56 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now);
 u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 void ioband_gate_used(struct ioband_dir *gate);
+void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 now);
+s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now);
+bool ioband_may_pass(const struct ioband_dir *dir, u64 bytes);
 bool ioband_is_crowded(struct ioband_dir *dir);
 
+/*
+ * May one more bio be held?  Others may wait for what limits hold: for the end of a file's direct
+ * I/O, or for the end of a task.  dev->lock held.
+ */
+static inline bool ioband_may_line_up(const struct ioband_dir *dir, u64 bytes, s64 now)
+{
+	const u64 units[IOBAND_NR_UNITS] = {
+		dir->held_units[IOBAND_BYTES] + bytes, dir->held_units[IOBAND_IOS] + 1
+	};
+
+	return dir->held < IOBAND_HELD && ioband_units_ns(dir->lim, units, now) <= IOBAND_HELD_NS;
+}
+
 /* debt.c */
-s64 ioband_gates_debt_ns(struct ioband_dir *gate, s64 now);
-s64 ioband_rule_debt(struct ioband_rule *rule, s64 now);
-s64 ioband_grp_debt_ns(struct ioband_grp *grp, struct cgroup_subsys_state *css);
-bool ioband_repay_debt(s64 debt_ns);
-void ioband_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
+bool ioband_debts_wait(void);
+bool ioband_in_debt(void);
+void ioband_wait_for(struct gendisk *disk, s64 ns);
+bool ioband_may_owe(struct ioband_dir *dir);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms);
+void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bool bounded);
+bool ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, bool bounded);
+
+/* ticket.c */
+/* A task that waits looks again after this time, since limits can change, and it may be stopped. */
+#define IOBAND_LOOK_NS		(250 * NSEC_PER_MSEC)
+
+void ioband_ticket_init(struct ioband_ticket *ticket);
+struct ioband_ticket *ioband_ticket_alloc(gfp_t gfp);
+void ioband_ticket_give(struct ioband_ticket *ticket, struct ioband_dir *dir);
+bool ioband_ticket_give_css(struct ioband_ticket *ticket, struct gendisk *disk, int rw,
+			    struct cgroup_subsys_state *css);
+struct ioband_dir *ioband_ticket_dir(const struct ioband_ticket *ticket);
+void ioband_ticket_put(struct ioband_ticket *ticket);
+void ioband_ticket_hold(struct ioband_ticket *ticket, s64 now);
+bool ioband_ticket_is_done(const struct ioband_ticket *ticket);
+bool ioband_ticket_look(struct ioband_ticket *ticket);
+bool ioband_ticket_pay(struct ioband_ticket *ticket, bool wait);
+int ioband_ticket_wait(struct ioband_ticket *ticket);
+bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir);
+int ioband_prepay(struct gendisk *disk, int rw, u64 bytes);
+bool ioband_credit_use(struct bio *bio, s64 now);
+void ioband_credit_return(void);
 
 /* door.c */
 struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
-u64 ioband_bdi_debt_ns(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
-void ioband_wait_later(struct gendisk *disk);
 
 /* admit.c */
 void ioband_trace_admit(struct bio *bio, bool debt);
@@ -47,14 +74,7 @@ static inline struct cgroup_subsys_state *ioband_asker(void)
 	return current->flags & PF_KTHREAD ? kthread_blkcg() : task_css(current, io_cgrp_id);
 }
 
-bool ioband_judge(struct bio *bio, bool in_lane);
-
-/* lane.c */
-int ioband_lanes_init(struct ioband_dev *dev);
-struct ioband_lane *ioband_lane_serve(struct ioband_dev *dev, const struct bio *bio);
-bool ioband_lane_wait(struct ioband_dev *dev, struct bio *bio);
-void ioband_lane_begin(struct ioband_dev *dev, struct bio *bio);
-struct bio *ioband_lane_next(struct ioband_dev *dev, struct ioband_lane *lane);
+bool ioband_judge(struct bio *bio);
 
 /* queue.c */
 void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir);

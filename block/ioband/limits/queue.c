@@ -12,20 +12,14 @@
  * Siblings that wait at the same gate take turns by start-time fair queueing: the sibling
  * with the smallest start tag is dispatched, and its tag advances by the bytes that it used
  * of the gate.  A newcomer starts at the tag of the last sibling dispatched, so that a deep
- * queue cannot keep a shallow one out.  Debts of a group advance its tag as well, and its
- * tasks wait in line until it is their turn, see ticket.c: otherwise they could use as a debt,
- * again and again, what the first in line has saved up.
+ * queue cannot keep a shallow one out.  Debts wait in line as well, see ticket.c.
  *
  * When gates come and go under load, the groups that wait below them are not searched for:
  * each group looks up its gates again before its next bio is dispatched, see I10.
  */
 #include "../ioband.h"
 
-/**
- * ioband_dir_init - set up one direction of a group that has no limits and holds nothing
- * @grp:	the group
- * @dir:	the direction, all zero
- */
+/* Set up one direction, all zero, of a group that has no limits and holds nothing. */
 void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
 {
 	dir->grp = grp;
@@ -34,6 +28,8 @@ void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir)
 	dir->source.kind = IOBAND_SOURCE;
 	bio_list_init(&dir->fifo);
 	INIT_LIST_HEAD(&dir->active);
+	ioband_ticket_init(&dir->ghost);
+	dir->ghost.debt = true;
 	dir->limit[IOBAND_BYTES] = U64_MAX;
 	dir->limit[IOBAND_IOS] = U64_MAX;
 }
@@ -125,14 +121,7 @@ static bool ioband_place_one(struct ioband_dev *dev, struct ioband_ent *ent, s64
 	       parent->state == IOBAND_IDLE;
 }
 
-/**
- * ioband_place - put an entity, and those above it, into the trees where they belong
- * @dev:	the device
- * @ent:	a source or gate whose first bio or limits may have changed
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Put an entity whose first bio or limits may have changed, and those above, where they belong. */
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now)
 {
 	lockdep_assert_held(&dev->lock);
@@ -157,13 +146,7 @@ static struct ioband_ent *ioband_adopt(struct ioband_dev *dev, struct ioband_ent
 	return parent;
 }
 
-/**
- * ioband_attach - have a group's held bios wait at the gates that exist now
- * @dir:	the group and direction
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Have a group's held bios wait at the gates that exist now.  dev->lock held. */
 void ioband_attach(struct ioband_dir *dir, s64 now)
 {
 	struct ioband_dev *dev = dir->grp->dev;
@@ -182,6 +165,20 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	/* each of these entities may have moved */
 	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)
 		ioband_place_one(dev, ent, now);
+}
+
+/* Count what a bio or ticket has to pay in the line of its group, or count it no more. */
+static void ioband_in_line(struct ioband_dir *dir, struct bio *bio, int sign)
+{
+	struct ioband_ticket *ticket = container_of(bio, struct ioband_ticket, bio);
+	bool is_ticket = ioband_is_ticket(bio), is_debt = ioband_is_debt(bio);
+
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		u64 units = is_ticket ? ticket->units[unit] : ioband_units(bio, unit);
+
+		dir->held_units[unit] += sign * units;
+		dir->owed_units[unit] += sign * units * is_debt;
+	}
 }
 
 /**
@@ -204,8 +201,7 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 	WARN_ON_ONCE(bio->bi_blkg && blkg_to_grp(bio->bi_blkg) != dir->grp);
 	/* a bio that has paid would not be submitted again: it must not fail with -EAGAIN */
 	bio->bi_opf &= ~REQ_NOWAIT;
-	ioband_lane_begin(dev, bio);
-	dir->nr_throttled++;
+	ioband_in_line(dir, bio, 1);
 	if (bio_flagged(bio, BIO_BPS_THROTTLED))
 		bio_list_add_head(&dir->fifo, bio);
 	else
@@ -228,18 +224,13 @@ static void ioband_unheld(struct ioband_dir *dir, s64 now)
 	list_del_init(&dir->active);
 }
 
-/**
- * ioband_drain - take all held bios of a group
- * @dir:	the group and direction, which has held bios
- * @bios:	list that they are added to
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Move all held bios of a group that has some to a list.  dev->lock held. */
 void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 {
 	bio_list_merge_init(bios, &dir->fifo);
 	dir->held = 0;
+	memset(dir->held_units, 0, sizeof(dir->held_units));
+	memset(dir->owed_units, 0, sizeof(dir->owed_units));
 	ioband_unheld(dir, now);
 	ioband_place(dir->grp->dev, &dir->source, now);
 }
@@ -249,17 +240,13 @@ static void ioband_pop(struct ioband_dir *dir, s64 now)
 {
 	if (!--dir->held)
 		ioband_unheld(dir, now);
-	bio_list_pop(&dir->fifo);
+	ioband_in_line(dir, bio_list_pop(&dir->fifo), -1);
 }
 
-/* Advance the start tags from a source up to the top, by what @bio uses and by new debts. */
+/* Advance the start tags from a source up to the top, by what @bio uses. */
 static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 			   struct bio *bio, s64 due)
 {
-	struct ioband_dir *dir = ent_to_source(ent);
-	u64 owed = dir->owed_turn;
-
-	dir->owed_turn = 0;
 	for (; ent->kind != IOBAND_TOP; ent = ent->parent) {
 		struct ioband_ent *parent = ent->parent;
 
@@ -267,7 +254,7 @@ static void ioband_advance(struct ioband_dev *dev, struct ioband_ent *ent,
 		ent->last_due = due;
 		parent->vtime = ent->tag;
 		if (parent->kind == IOBAND_GATE) {
-			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio) + owed;
+			ent->tag += ioband_bio_turn(ent_to_gate(parent), bio);
 			ioband_gate_used(ent_to_gate(parent));
 		} else {
 			ent->tag++;
@@ -317,13 +304,21 @@ struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 		struct bio *bio = ent->head;
 
 		(*budget)--;
-		/* debts and bios on the fast path may have used the limits meanwhile */
+		/* bios on the fast path may have used the limits meanwhile */
 		*due = ioband_due(dir, bio, now);
 		if (*due > now || !ioband_pay(dir, bio, *due)) {
 			ioband_place(dev, ent->parent, now);
 			continue;
 		}
-		ioband_advance(dev, ent, bio, *due);
+		/* what pays nothing takes no turn from others */
+		if (ioband_is_bound(dir, bio))
+			ioband_advance(dev, ent, bio, *due);
+		/* a ticket that has paid a part waits for the next one */
+		if (ioband_is_ticket(bio) &&
+		    ioband_ticket_paid(container_of(bio, struct ioband_ticket, bio), dir)) {
+			ioband_place(dev, ent, now);
+			continue;
+		}
 		ioband_pop(dir, now);
 		ioband_place(dev, ent, now);
 		return bio;

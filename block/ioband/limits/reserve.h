@@ -86,4 +86,12 @@ static __always_inline bool ioband_reserve_take(const struct ioband_rule *rule, 
 	return true;
 }
 
+/* Would ioband_reserve_take() take a bio of @bytes?  The answer may change at any time. */
+static inline bool ioband_reserve_has(const struct ioband_rule *rule, u64 bytes)
+{
+	s64 had = atomic64_read(&ioband_reserve_of(rule)->left);
+
+	return !((had - (ioband_pack(bytes, 1) & rule->limited)) & IOBAND_SHORT);
+}
+
 #endif /* IOBAND_RESERVE_H */

@@ -68,10 +68,11 @@
  */
 #define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
 /*
- * The largest debt, as time of the rate, that a limit gets from I/O which the kernel does of its
- * own accord, such as swapping out; and the debt above which a task that starts others waits.
+ * The most that a group has waiting: as time of its limits, and as a number.  They bound for how
+ * long others wait for it, and the memory that it takes.
  */
-#define IOBAND_DEBT_MAX_NS	NSEC_PER_SEC
+#define IOBAND_HELD_NS		NSEC_PER_SEC
+#define IOBAND_HELD		1024
 /* The largest batch in units: reserve.h keeps both units in one number. */
 #define IOBAND_BATCH_MAX	(BIT(28) - 1)
 
@@ -179,8 +180,6 @@ static inline s64 ioband_when(s64 tat, s64 arrival, s64 cost, s64 burst)
  * @cost:	cost of the I/O, ns
  * @burst:	the limit's burst, ns
  *
- * For an I/O that is dispatched before ioband_when() see ioband_charge_early().
- *
  * Return: the new TAT, at most IOBAND_TIME_MAX.
  */
 static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
@@ -188,54 +187,6 @@ static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 	s64 base = max(tat, now - max(cost - burst, 0));
 
 	return base > IOBAND_TIME_MAX - cost ? IOBAND_TIME_MAX : base + cost;
-}
-
-/**
- * ioband_debt - find the time until the debt of a limit is repaid
- * @tat:	the limit's theoretical arrival time, ns
- * @now:	ns
- * @burst:	the limit's burst, ns
- *
- * Return: ns until an I/O of no cost may be dispatched, 0 if there is no debt.
- */
-static inline s64 ioband_debt(s64 tat, s64 now, s64 burst)
-{
-	return max(tat - burst - now, 0);
-}
-
-/**
- * ioband_charge_early - find the TAT after an I/O has been dispatched before ioband_when()
- * @tat:	the TAT before, ns
- * @now:	time of the dispatch, ns
- * @cost:	cost of the I/O, ns
- *
- * The TAT then runs ahead, and the next I/Os wait for longer.  Unlike an I/O that has
- * waited, this one has earned nothing beyond the burst.
- *
- * Return: the new TAT, at most IOBAND_TIME_MAX.
- */
-static inline s64 ioband_charge_early(s64 tat, s64 now, s64 cost)
-{
-	s64 base = max(tat, now);
-
-	return base > IOBAND_TIME_MAX - cost ? IOBAND_TIME_MAX : base + cost;
-}
-
-/**
- * ioband_charge_debt - as ioband_charge_early(), but without debt beyond the bound
- * @tat:	the TAT before, ns
- * @now:	time of the dispatch, ns
- * @cost:	cost of the I/O, ns
- * @burst:	the limit's burst, ns
- *
- * Return: the new TAT.  It is IOBAND_DEBT_MAX_NS and the burst after @now at most, or @tat
- *	   if that is later.
- */
-static inline s64 ioband_charge_debt(s64 tat, s64 now, s64 cost, s64 burst)
-{
-	s64 most = max(tat, now + IOBAND_DEBT_MAX_NS + burst);
-
-	return min(ioband_charge_early(tat, now, cost), most);
 }
 
 /**

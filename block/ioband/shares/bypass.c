@@ -288,8 +288,8 @@ bool ioband_share(struct bio *bio)
 	/* an RCU read side: see ioband_is_ready() */
 	preempt_disable();
 	grp = blkg_to_grp(bio->bi_blkg);
-	if (unlikely(!grp || !ioband_is_ready(grp)) || unlikely(grp->dev->lanes) ||
-	    ioband_is_aside(grp->dev)) {
+	if (unlikely(!grp || !ioband_is_ready(grp)) ||
+	    unlikely(blk_queue_is_zoned(grp->dev->q)) || ioband_is_aside(grp->dev)) {
 		preempt_enable();
 		return false;
 	}

@@ -308,8 +308,8 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 		bio_clear_polled(bio);
 	scoped_guard(spinlock_irqsave, &dev->lock)
 		kept = !dev->dead && ioband_share_locked(grp, bio, must_pass);
-	if (must_pass && ioband_share_debt_ns(grp))
-		blkcg_schedule_throttle(dev->disk, false);
+	if (must_pass)
+		ioband_share_wait(grp);
 	return kept;
 }
 

@@ -135,17 +135,19 @@ bool ioband_is_owed(const struct ioband_sharer *sh, s64 now)
 }
 
 /**
- * ioband_share_debt_ns - find how long tasks have to wait that submitted bios that had to pass
- * @grp:	the group, which has the debt for these bios
+ * ioband_share_wait - have a task wait that submitted a bio that had to pass
+ * @grp:	the bio's group; if the task is of another one, it need not wait
  *
- * Context: any.
- * Return: ns.
+ * Context: the submitter of the bio.
  */
-s64 ioband_share_debt_ns(struct ioband_grp *grp)
+void ioband_share_wait(struct ioband_grp *grp)
 {
 	s64 until_ns = READ_ONCE(grp->share.owed_until_ns);
+	s64 ns = until_ns ? until_ns - (s64)ktime_get_ns() : 0;
 
-	return until_ns ? max(until_ns - (s64)ktime_get_ns(), 0) : 0;
+	guard(rcu)();
+	if (ns > 0 && ioband_asker() == &pd_to_blkg(&grp->pd)->blkcg->css)
+		ioband_wait_for(grp->dev->disk, ns);
 }
 
 /**

@@ -335,7 +335,7 @@ bool ioband_is_moot(const struct ioband_dev *dev, s64 now);
 void ioband_owe_begin(struct ioband_grp *grp, s64 now);
 void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now);
 bool ioband_is_owed(const struct ioband_sharer *sh, s64 now);
-s64 ioband_share_debt_ns(struct ioband_grp *grp);
+void ioband_share_wait(struct ioband_grp *grp);
 s64 ioband_share_owed_ns(struct ioband_grp *grp, bool below);
 
 /* hang.c */

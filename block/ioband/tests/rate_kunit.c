@@ -167,42 +167,6 @@ static void rate_charge(struct kunit *test)
 			IOBAND_TIME_MAX);
 }
 
-/* Debts: their size, and their bound. */
-static void rate_debt(struct kunit *test)
-{
-	static const struct {
-		s64 tat, cost;
-		s64 debt;	/* ns, before */
-		s64 after;	/* ns, the debt afterwards, if it is bounded */
-	} table[] = {
-		/* now is 100 s, the burst 5 ms */
-		{ 0,			MS,		0,	0 },
-		{ 0,			SEC,		0,	SEC - 5 * MS },
-		{ 100 * SEC,		5 * MS,		0,	0 },
-		{ 100 * SEC,		SEC + 5 * MS,	0,	SEC },
-		{ 100 * SEC,		SEC + 6 * MS,	0,	SEC },
-		{ 100 * SEC + 5 * MS,	SEC,		0,	SEC },
-		{ 100 * SEC + 5 * MS,	SEC + 1,	0,	SEC },
-		{ 101 * SEC + 5 * MS,	0,		SEC,	SEC },
-		{ 101 * SEC + 5 * MS,	1,		SEC,	SEC },
-		/* a debt that the group has made itself stays */
-		{ 200 * SEC,		MS,		100 * SEC - 5 * MS,
-		  100 * SEC - 5 * MS },
-		{ IOBAND_TIME_MAX,	IOBAND_TIME_MAX, IOBAND_TIME_MAX - 100 * SEC - 5 * MS,
-		  IOBAND_TIME_MAX - 100 * SEC - 5 * MS },
-	};
-
-	for (int i = 0; i < ARRAY_SIZE(table); i++) {
-		s64 now = 100 * SEC, burst = 5 * MS, tat = table[i].tat;
-
-		KUNIT_EXPECT_EQ_MSG(test, table[i].debt, ioband_debt(tat, now, burst),
-				    "row %d", i);
-		tat = ioband_charge_debt(tat, now, table[i].cost, burst);
-		KUNIT_EXPECT_EQ_MSG(test, table[i].after, ioband_debt(tat, now, burst),
-				    "row %d", i);
-	}
-}
-
 /* 3 s to 10 s count. */
 static void rate_unused(struct kunit *test)
 {
@@ -318,7 +282,6 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_parts),
 	KUNIT_CASE(rate_when),
 	KUNIT_CASE(rate_charge),
-	KUNIT_CASE(rate_debt),
 	KUNIT_CASE(rate_unused),
 	KUNIT_CASE(rate_change_waiting),
 	KUNIT_CASE(rate_change_idle),

@@ -46,7 +46,6 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 {
 	struct dirty_rate rate = { };
 	struct ioband_rule *rule;
-	s64 now = 0;
 	u64 bps;
 
 	for (struct ioband_grp *grp = own; grp; grp = ioband_parent(grp)) {
@@ -56,13 +55,13 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
 		if (bps)
 			rate.bps = min(rate.bps ?: U64_MAX, bps);
-		/* most groups have no limits: read the clock, which takes time, only if needed */
-		now = now ?: ktime_get_ns();
-		rate.owed_ns = max_t(s64, rate.owed_ns, ioband_rule_debt(rule, now));
 		rate.shared |= grp != own;
 		rate.limited = true;
 		rate.since = READ_ONCE(grp->limits_nr);
 	}
+	if (rate.limited && READ_ONCE(own->dir[WRITE].ghost.held))
+		rate.owed_ns = ioband_units_ns(READ_ONCE(own->dir[WRITE].lim),
+					       own->dir[WRITE].owed_units, ktime_get_ns());
 	return rate;
 }
 
@@ -151,8 +150,7 @@ static struct dirty_rate ioband_dirty_rate(struct cgroup_subsys_state *css,
 	/* the limits of a cgroup that has no group on the disk yet are those of a group above */
 	rate.shared |= rate.limited && &pd_to_blkg(&grp->pd)->blkcg->css != css;
 	rate.limited |= rate.measured;
-	/* on this device tasks pay in advance, and wait for the debt when they pay */
-	rate.owes = rate.owed_ns > 0;
+	/* on this device tasks pay in advance, and line up behind the debt */
 	rate.owed_ns = 0;
 	if (grp && rate.measured)
 		rate.turn_ns = ioband_share_owed_ns(grp, &pd_to_blkg(&grp->pd)->blkcg->css != css);
@@ -207,40 +205,6 @@ static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_
 	return least == U64_MAX ? 0 : least;
 }
 
-/* A group with a debt on a disk below where bios wait; with references on blkg and disk. */
-static struct ioband_grp *ioband_get_owed(struct cgroup_subsys_state *css)
-{
-	s64 now = ktime_get_ns();
-	struct blkcg_gq *blkg;
-	struct ioband_grp *grp;
-
-	guard(rcu)();
-	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-		grp = blkg_to_grp(blkg);
-		if (!grp || !ioband_is_ready(grp) || !ioband_is_reached(grp, now) ||
-		    !ioband_has_line(grp) || !blkg_tryget(blkg))
-			continue;
-		if (ioband_get_disk(grp))
-			return grp;
-		blkg_put(blkg);
-	}
-	return NULL;
-}
-
-/* See struct dirty_owner_ops. */
-static void ioband_line_up_below(struct cgroup_subsys_state *css)
-{
-	struct ioband_grp *grp = ioband_get_owed(css);
-	struct gendisk *disk;
-
-	if (!grp)
-		return;
-	disk = grp->dev->disk;
-	ioband_stand_in_line(grp);
-	blkg_put(pd_to_blkg(&grp->pd));
-	put_disk(disk);
-}
-
 /**
  * ioband_asked_above - have a task that writes metadata wait for debts on disks below
  * @bio:	the metadata, which the limits on its own device let pass
@@ -261,27 +225,23 @@ void ioband_asked_above(struct bio *bio)
 
 /**
  * ioband_owed_below_ns - return the time until a group's debts on disks below are repaid
- * @css:	the group
  * @disk:	the device in whose name the current task was told to wait; the debt on this
  *		device itself is not counted
  *
  * Drivers made these debts when they wrote for the group.  A task is told to wait in the name
  * of one disk only, and may have written metadata to several.
  *
- * If there is no debt left, the current task waits in line at a device below, if there is a
- * line, see ioband_stand_in_line().
- *
  * Context: may sleep.
  * Return: the time in ns, 0 if there is no debt.
  */
-s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk)
+s64 ioband_owed_below_ns(struct gendisk *disk)
 {
+	struct cgroup_subsys_state *css;
 	struct dirty_rate rate = { };
 
-	scoped_guard(rcu)
-		ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
-	if (rate.probe && !rate.owed_ns)
-		ioband_line_up_below(css);
+	guard(rcu)();
+	css = task_css(current, io_cgrp_id);
+	ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
 	return rate.owed_ns;
 }
 
@@ -298,11 +258,6 @@ static bool ioband_settle_later(struct backing_dev_info *bdi)
 	    (current->flags & (PF_USER_WORKER | PF_IO_WORKER)) == PF_USER_WORKER ||
 	    current->throttle_disk == dev_to_disk(owner))
 		return false;
-	/* without a blkg, which the first I/O creates, the task would not be made to wait */
-	scoped_guard(rcu)
-		if (!blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)),
-				 dev_to_disk(owner)->queue))
-			return false;
 	blkcg_schedule_throttle(dev_to_disk(owner), false);
 	return true;
 }
@@ -344,8 +299,6 @@ static const struct dirty_owner_ops ioband_dirty_ops = {
 	.save		= ioband_dirty_save,
 	.bps		= ioband_dirty_bps,
 	.pay		= ioband_pay_ahead,
-	.debt_ns	= ioband_bdi_debt_ns,
-	.line_up_below	= ioband_line_up_below,
 	.settle_later	= ioband_settle_later,
 	.hurry		= ioband_dirty_hurry,
 };

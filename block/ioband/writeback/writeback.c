@@ -49,9 +49,7 @@ static bool ioband_owe_bytes(struct ioband_dir *dir, struct bio *bio, u32 bytes,
 
 	/* limits charge the length; it is the old one again when the bio is traced */
 	bio->bi_iter.bi_size = bytes;
-	owed = ioband_is_bound(dir, bio);
-	if (owed)
-		ioband_owe(dir, bio, now, IOBAND_TERMS_DEBT);
+	owed = ioband_is_bound(dir, bio) && ioband_owe(dir, bio, now, false);
 	bio->bi_iter.bi_size = length;
 	return owed;
 }

@@ -8,7 +8,7 @@
 #define IOBAND_IO_BYTES	SZ_64K	/* assumed length of the first write of dirty pages */
 int ioband_own_pages(struct blkcg *blkcg);
 void ioband_asked_above(struct bio *bio);
-s64 ioband_owed_below_ns(struct cgroup_subsys_state *css, struct gendisk *disk);
+s64 ioband_owed_below_ns(struct gendisk *disk);
 unsigned int ioband_limits_since(struct ioband_dir *dir);
 
 /* writeback.c */
@@ -19,9 +19,7 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now);
 void ioband_save(struct ioband_grp *grp, u64 bytes, bool below, s64 now);
 bool ioband_use_saved(struct ioband_grp *grp, u32 bytes, u32 *unpaid, s64 now);
 
-/* ticket.c */
-bool ioband_has_line(struct ioband_grp *grp);
-bool ioband_stand_in_line(struct ioband_grp *grp);
+/* ahead.c */
 s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     s64 bytes, enum dirty_how how);
 

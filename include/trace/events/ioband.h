@@ -14,7 +14,9 @@
  * later; when all its pieces are done, it completes.  The events "admit" and "release"
  * together are all bios of a group that the limits let pass: each has the time of the
  * decision in ns of CLOCK_MONOTONIC, and the bytes that the limits were charged, which are
- * 0 for a piece of a bio whose bytes were charged before.
+ * 0 for a piece of a bio whose bytes were charged before.  A task that waits before it submits
+ * direct I/O, or dirties pages, is held and released like a bio, at the sector U64_MAX and without
+ * bytes in "release": its bios are admitted later.
  */
 DECLARE_EVENT_CLASS(ioband_bio,
 		    TP_PROTO(struct bio *bio, s64 now, s64 arg),
@@ -33,7 +35,8 @@ DECLARE_EVENT_CLASS(ioband_bio,
 				   __entry->op = op_is_discard(bio->bi_opf) ? 'D' :
 						 op_is_write(bio->bi_opf) ? 'W' : 'R';
 				   __entry->piece = bio_flagged(bio, BIO_BPS_THROTTLED);
-				   __entry->sector = bio->bi_iter.bi_sector;
+				   __entry->sector = ioband_is_ticket(bio) ?
+						     U64_MAX : bio->bi_iter.bi_sector;
 				   __entry->bytes = ioband_units(bio, IOBAND_BYTES);
 				   __entry->now = now;
 				   __entry->waited = now - (s64)bio->issue_time_ns;

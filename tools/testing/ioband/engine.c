@@ -131,33 +131,8 @@ void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 {
 }
 
-/* ... nor zones, ... */
-int ioband_lanes_init(struct ioband_dev *d)
-{
-	return 0;
-}
-
-bool ioband_lane_wait(struct ioband_dev *d, struct bio *bio)
-{
-	return false;
-}
-
-void ioband_lane_begin(struct ioband_dev *d, struct bio *bio)
-{
-}
-
-struct ioband_lane *ioband_lane_serve(struct ioband_dev *d, const struct bio *bio)
-{
-	return NULL;
-}
-
-struct bio *ioband_lane_next(struct ioband_dev *d, struct ioband_lane *lane)
-{
-	return NULL;
-}
-
-/* ... and limits have no debts: I/O that they must not hold is only in groups without limits. */
-void ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, enum ioband_terms terms)
+/* ... and I/O that must not be held is charged by weights, and has no limits. */
+bool ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, bool bounded)
 {
 	abort();
 }
@@ -182,9 +157,23 @@ struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_s
 	abort();
 }
 
-void ioband_wait_later(struct gendisk *disk)
+void ioband_ticket_init(struct ioband_ticket *ticket)
+{
+}
+
+u32 ioband_ticket_units(const struct ioband_ticket *ticket, enum ioband_unit unit)
 {
 	abort();
+}
+
+bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir)
+{
+	abort();
+}
+
+bool ioband_credit_use(struct bio *bio, s64 now)
+{
+	return false;
 }
 
 void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay)
@@ -193,6 +182,14 @@ void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay)
 
 void ioband_asked_above(struct bio *bio)
 {
+}
+
+/* the bio that the engine is given now */
+static struct bio *given;
+
+void ioband_wait_for(struct gendisk *disk, s64 ns)
+{
+	lab_load_delay(given, ns);
 }
 
 atomic_t ioband_nr_defaults;
@@ -206,11 +203,8 @@ bool lab_engine_submit(struct bio *bio, void *group)
 	if (!lab_gated)
 		return false;
 	lab_task.css = &to->blkcg.css;
-	if (__ioband_bio(bio))
-		return true;
-	if (bio->must_pass)
-		lab_load_delay(bio, ioband_share_debt_ns(&to->grp));
-	return false;
+	given = bio;
+	return __ioband_bio(bio);
 }
 
 void lab_engine_done(struct bio *bio)

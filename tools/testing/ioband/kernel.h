@@ -95,6 +95,7 @@ typedef u64 u64_stats_t;
 #define SZ_16K			0x4000
 #define SZ_64K			0x10000
 #define SZ_1M			0x100000
+#define SZ_1G			0x40000000
 
 static inline int ilog2(u64 v)
 {
@@ -327,6 +328,8 @@ struct mutex { int unused; };
 #define lockdep_is_held(lock)		1
 #define rcu_dereference_protected(p, c)	(p)
 #define rcu_dereference_sched(p)	(p)
+#define rcu_dereference(p)		(p)
+#define rcu_dereference_check(p, c)	(p)
 #define rcu_access_pointer(p)		(p)
 #define rcu_assign_pointer(p, v)	((p) = (v))
 /* memory that the kernel frees after a grace period is never freed */

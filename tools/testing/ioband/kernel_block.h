@@ -285,6 +285,7 @@ struct lab_task {
 	unsigned int		flags;
 	bool			in_writeback;
 	void			*journal_info;
+	void			*ioband_credit;
 	struct cgroup_subsys_state *css;
 };
 

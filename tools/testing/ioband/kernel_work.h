@@ -27,6 +27,10 @@ static inline void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*f
 	timer->expires_ns = S64_MAX;
 }
 
+/* no task waits for a ticket */
+typedef struct { int unused; } wait_queue_head_t;
+typedef struct { int unused; } refcount_t;
+
 struct work_struct {
 	void	(*fn)(struct work_struct *work);
 	bool	queued;

@@ -54,7 +54,7 @@ check "v2: a group beside the limited one is not limited" \
 
 start_soon
 load p/a a -f "$DEV" -t $SEC -d 1
-load p/b b -f "$DEV" -t $SEC -d 64
+load p/b b -f "$DEV" -t $SEC -d 64 -u
 wait_loads
 check "depth 1 beside depth 64: both together get all of the limit" total 3072 a b
 check "depth 1 beside depth 64: equal parts" even 3072 a b
@@ -82,7 +82,7 @@ check "a limit of its own held a group back: an equal part afterwards" within "$
 for size in 256k 1M; do
 	start_soon
 	load p/a a -f "$DEV" -t $SEC -d 1 -s 4k
-	load p/b b -f "$DEV" -t $SEC -d 4 -s $size
+	load p/b b -f "$DEV" -t $SEC -d 4 -s $size -u
 	wait_loads
 	check "4 KiB at depth 1 beside $size: both together get all of the limit" total 3072 a b
 	check "4 KiB at depth 1 beside $size: equal parts" within "$(val a bytes)" $((3 * MiB * SEC / 2)) 10000

@@ -21,16 +21,23 @@ umount_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# direct_ms GROUP: the time until a direct write ends that was held when its group was removed
+# direct_ms GROUP: the time until direct writes of 1 MiB end whose tasks waited for limits when their group was removed
 direct_ms() {
-	local writer begin pid
-	in_group "$1" dd if=/dev/zero of="$MNT/direct" bs=${DIRECT_MIB}M count=1 oflag=direct status=none &
-	writer=$!
-	held || { echo 99999; return; }
-	while read -r pid; do echo "$pid" >"$CG/cgroup.procs"; done <"$CG/$1/cgroup.procs"
+	local writers=() pids begin pid i
+	for ((i = 0; i < DIRECT_MIB; i++)); do
+		in_group "$1" dd if=/dev/zero of="$MNT/direct" bs=1M count=1 seek=$i conv=notrunc oflag=direct status=none &
+		writers+=($!)
+	done
+	for ((i = 0; i < 100; i++)); do
+		! grep -q "^cg=$(cgid "$1") write: held=$DIRECT_MIB " "/sys/kernel/debug/block/${DEV##*/}/ioband/groups" || break
+		sleep 0.02
+	done
+	((i < 100)) || { grep held "/sys/kernel/debug/block/${DEV##*/}/ioband/groups" >&2; echo 99999; return; }
+	mapfile -t pids <"$CG/$1/cgroup.procs"
+	for pid in "${pids[@]}"; do echo "$pid" >"$CG/cgroup.procs"; done
 	begin=$(now_ms)
 	rmdir "$CG/$1"
-	wait $writer
+	wait "${writers[@]}"
 	echo $(($(now_ms) - begin))
 }
 

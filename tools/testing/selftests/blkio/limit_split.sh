@@ -89,7 +89,8 @@ if trace_start; then
 	load g r -f "$DEV" -s 64k -n 10
 	wait_loads
 	trace_stop "$TMP/trace"
-	grep -E 'ioband_(admit|release)' "$TMP/trace" >"$TMP/left"
+	# without what tells when a task has paid
+	grep -E 'ioband_(admit|release)' "$TMP/trace" | grep -v "sector=18446744073709551615 " >"$TMP/left"
 	check "the trace of split bios has 80 pieces" equal "$(wc -l <"$TMP/left")" 80
 	check "70 of the 80 pieces are charged no bytes" equal "$(grep -c ' bytes=0 ' "$TMP/left")" 70
 else

@@ -131,7 +131,7 @@ from_inside() {
 from_beside() {
 	cap P/a "$DEV" wbps=$((RATE / 4))
 	swapped P/b P/a || return 1
-	in_range "$BY_GROUP" 1 $((2 * BURST)) || return 1
+	in_range "$BY_GROUP" 0 $((2 * BURST)) || return 1
 	in_range "$TOOK_MS" $((BY_ASKER * 900 / RATE)) $(((BY_GROUP + BY_ASKER) * 1000 / RATE + 100)) || return 1
 	cap P/a "$DEV" wbps=max
 }

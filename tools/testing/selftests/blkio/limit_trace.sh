@@ -87,21 +87,24 @@ check "debugfs shows the I/Os that are held" grep -E "^cg=$id read: held=[1-7] "
 wait_loads
 check "debugfs shows that no I/O is held when all are done" grep -E "^cg=$id read: held=0 " $groups_file
 
-# Non-blocking I/O waits for its limit. It does not fail then because the
-# disk has no place for it at that moment.
+# Non-blocking I/O that its task waits for does not wait for its limit: it fails, and the task may try again.
 nowait() {
-	START=0
-	load free busy -f "$DEV" -s 4k -d 16 -t 2
 	in_g python3 - "$DEV" <<'EOF'
-import mmap, os, sys
+import mmap, os, sys, time
 fd, block = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
 os.preadv(fd, [block], 0)
-for i in range(5):
-    os.preadv(fd, [block], 4096 * i, os.RWF_NOWAIT)
+begin, tries = time.monotonic(), 0
+while True:
+    try:
+        os.preadv(fd, [block], 0, os.RWF_NOWAIT)
+        break
+    except BlockingIOError:
+        tries += 1
+        time.sleep(0.01)
+sys.exit(not (8 <= tries <= 10 and 0.08 <= time.monotonic() - begin <= 0.11))
 EOF
 }
 in_g() { (echo "$BASHPID" >"$CG/g/cgroup.procs"; exec "$@"); }
-null_dev nb2 hw_queue_depth=1 completion_nsec=20000000
+null_dev nb2
 cap g "$DEV" riops=10
-check "non-blocking I/O is held, and then waits for the disk instead of failing" nowait
-wait_loads
+check "non-blocking I/O of a limit of ten a second fails for 100 ms" nowait

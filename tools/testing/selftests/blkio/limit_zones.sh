@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
 # memory: 2048
-# Zoned disks: writes to one zone reach the disk in order, whichever group they belong to and however limits change;
-# other zones, and reads, do not wait for them.
+# Zoned disks: limits hold no write to a sequential zone. So writes reach the disk in order, whichever group they belong
+# to and however limits change, and nobody waits for the writes of a limited group, which pays before or afterwards.
 . "$(dirname "$0")/lib/blkio_lib.sh"
 . "$HERE/lib/blkio_writeback.sh"
 
@@ -26,26 +26,14 @@ os.fsync(fd)
 EOF
 }
 
-# fill_held FILE KIB: the same data from the start, by direct writes: 64 KiB, and all the rest, which is held
-fill_held() {
-	python3 - "$@" <<'EOF'
-import mmap, os, sys
-fd, size = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT), int(sys.argv[2]) << 10
-data = mmap.mmap(-1, size)
-for at in range(0, size, 65536):
-    data[at:at + 65536] = at.to_bytes(8, 'little') * 8192
-os.pwritev(fd, [memoryview(data)[:65536]], 0)
-os.pwritev(fd, [memoryview(data)[65536:]], 65536)
-EOF
-}
-
-# whole FILE KIB: the data that fill() has written is there
+# whole FILE FIRST_KIB KIB: the data that fill() has written is there
 whole() {
 	echo 3 >/proc/sys/vm/drop_caches
 	python3 - "$@" <<'EOF'
 import os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
-for at in range(0, int(sys.argv[2]) << 10, 65536):
+first, size = int(sys.argv[2]) << 10, int(sys.argv[3]) << 10
+for at in range(first, first + size, 65536):
     if os.pread(fd, 65536, at) != at.to_bytes(8, 'little') * 8192:
         sys.exit(f'wrong data at {at}')
 EOF
@@ -69,31 +57,34 @@ fcntl.ioctl(fd, 0x40101283, struct.pack('QQ', 0, sectors))
 EOF
 }
 
-# begin: the limited group starts to write its part of a zone, which takes seconds
+# begin: the limited group writes the first 256 KiB of a zone by two asynchronous writes, for which it has to pay
 begin() {
-	in_fn a fill_held "$DEV" 1024 &
+	in_group a blkio_load -f "$DEV" -o w -s 64k -n 1 >/dev/null &&
+		in_group a blkio_load -f "$DEV" -o w -O 64k -s 192k -n 1 -d 2 >"$TMP/first" &
 	FIRST=$!
 	held
 }
 
+# first_ended: ... which both succeed
+first_ended() { wait "$FIRST" && grep -q '"errors": 0,' "$TMP/first"; }
+
 # Another group writes the next sectors of the zone.
-other_syncs() { begin && in_fn b fill "$DEV" 1024 1024 && wait "$FIRST" && whole "$DEV" 2048; }
+other_syncs() { begin && in_fn b fill "$DEV" 256 1024 && first_ended && whole "$DEV" 256 1024; }
 
 # A group without limits writes the next sectors directly. A write to another zone first makes it look up that it has no
 # limits: from then on its bios would take no lock.
 other_direct() {
 	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=256 count=1 oflag=direct conv=notrunc status=none &&
-		begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=16 count=4 oflag=direct conv=notrunc status=none &&
-		wait "$FIRST" && whole "$DEV" 1024
+		begin && in_group b dd if=/dev/zero of="$DEV" bs=64k seek=4 count=4 oflag=direct conv=notrunc status=none &&
+		first_ended
 }
 
-# The limit is removed while writes wait; the next writes do not overtake those.
+# The limit is removed while the group owes writes.
 limit_goes() {
-	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 1024 1024 &&
-		wait "$FIRST" && whole "$DEV" 2048
+	begin && cap a "$DEV" wbps=max && in_fn a fill "$DEV" 256 1024 && first_ended && whole "$DEV" 256 1024
 }
 
-# The limit is removed while writes wait that the disk takes in pieces.
+# The limit is removed while the group owes writes that the disk takes in pieces.
 pieces_go() {
 	local pid
 	in_group a stress_verify -q -b 16384 -d 8 -s $MiB -S 1 "$DEV" >"$TMP/pieces" &
@@ -111,14 +102,13 @@ write_ms() {
 	echo $(($(now_ms) - begin))
 }
 
-# The first part of such a write is being submitted when the rest arrives: nothing may be dispatched between the two.
-# The next write of the group waits until all parts are paid for.
+# A task pays for all pieces of a direct write before it submits the first one, and nothing comes between them.
 pieces_together() {
 	local first second
 	cap a "$DEV" wbps=max wiops=10
 	first=$(write_ms 0 60) && second=$(write_ms 60 4) || return 1
 	echo "15 pieces: $first ms, the next: $second ms"
-	in_range "$first" 0 120 && in_range "$second" 1350 1550
+	in_range "$first" 1350 1550 && in_range "$second" 0 120
 }
 
 # limits are set and removed 100 times while one group appends to a zone
@@ -141,7 +131,7 @@ others_free() {
 	from=$(now_ms)
 	in_group b dd if=/dev/zero of="$DEV" bs=64k seek=512 count=16 oflag=direct conv=notrunc status=none || return 1
 	in_group b dd if="$DEV" of=/dev/null bs=64k skip=2048 count=64 iflag=direct status=none || return 1
-	in_range $(($(now_ms) - from)) 0 50 && wait "$FIRST"
+	in_range $(($(now_ms) - from)) 0 50 && first_ended
 }
 
 # zone_rate: one I/O after the other to a zone, at the rate of its group's limit
@@ -152,28 +142,15 @@ zone_rate() {
 	within $(($(now_ms) - begin)) $((31 * 64 * KiB * 1000 / RATE)) 2000
 }
 
-# one_by_one ZONE COUNT: direct writes of 64 KiB of the limited group, each by a task of its own
-one_by_one() {
-	local i
-	for ((i = 0; i < $2; i++)); do
-		in_group a dd if=/dev/zero of="$DEV" bs=64k seek=$(($1 * 256 + i)) count=1 oflag=direct conv=notrunc status=none &
-		pids+=($!)
-		sleep 0.1
-	done
-}
-
-# The disk is removed while writes of a zone wait, the first of them no longer for its limit but for a disk that does
-# one I/O in 5 s: before it are writes to a conventional zone.
+# The disk is removed while writes wait, no longer for their limit but for a disk that does one I/O in 5 s.
 disk_goes() {
 	local pid
-	pids=()
-	one_by_one 0 3
-	one_by_one 1 4
-	cap a "$DEV" wbps=max
-	null_off "${DEV##*/}"
-	for pid in "${pids[@]}"; do
-		wait "$pid" || return 1
-	done
+	in_group a stress_verify -q -r 0 -b 65536 -d 4 -n 4 -s $MiB "$DEV" >"$TMP/gone" &
+	pid=$!
+	held && cap a "$DEV" wbps=max && null_off "${DEV##*/}"
+	wait $pid || return 1
+	cat "$TMP/gone"
+	grep -q "^submitted=4 completed=4 errors=0 " "$TMP/gone"
 }
 
 f2fs() {
@@ -212,26 +189,26 @@ sysctl -qw vm.dirty_writeback_centisecs=50
 group a b
 zoned_dev nb0 0
 cap a "$DEV" wbps=$RATE
-check "held writes to a zone: another group's fsync of the same zone has all data" other_syncs
+check "a debt for writes to a zone: another group's fsync of the same zone has all data" other_syncs
 reset_zones
-check "held writes to a zone: direct writes by a group without limits stay in order" other_direct
+check "a debt for writes to a zone: direct writes by a group without limits stay in order" other_direct
 reset_zones
-check "held writes to a zone: the limit is removed, and writes stay in order" limit_goes
+check "a debt for writes to a zone: the limit is removed, and writes stay in order" limit_goes
 reset_zones
 check "limits are set and removed 100 times: writes to the zone stay in order" limits_change
 reset_zones
-check "held writes to a zone: other zones and reads do not wait" others_free
+check "a debt for writes to a zone: other zones and reads do not wait" others_free
 reset_zones
 check "one I/O after the other to a zone: the group gets its limit" zone_rate
 reset_zones
 echo 4 >"/sys/block/${DEV##*/}/queue/max_sectors_kb"
-check "held writes that the disk takes in pieces: the limit is removed, and writes stay in order" pieces_go
+check "writes that the disk takes in pieces: the limit is removed, and writes stay in order" pieces_go
 reset_zones
-check "writes in pieces: the pieces stay together, and are paid for" pieces_together
+check "writes in pieces: the pieces stay together, and are paid for before" pieces_together
 cap a "$DEV" wbps=max wiops=max
 null_dev nbg size=256 zoned=1 zone_size=16 zone_nr_conv=1 memory_backed=1 hw_queue_depth=1 irqmode=2 completion_nsec=5000000000
-cap a "$DEV" wbps=1
-check "the disk is removed while writes of a zone wait: all of them reach it" disk_goes
+cap a "$DEV" wbps=$RATE
+check "the disk is removed while writes wait for it that limits have dispatched: all of them reach it" disk_goes
 zoned_dev nb1 16
 if mkfs.f2fs -m -f "$DEV" >"$TMP/mkfs.log" 2>&1 && mount -t f2fs "$DEV" "$MNT"; then
 	undo+=("! mountpoint -q $MNT || umount $MNT")

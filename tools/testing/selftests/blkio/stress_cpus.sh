@@ -51,7 +51,8 @@ in_b() {
 }
 
 # kept_off: the number of ioband's work items that ran on CPU 1 while it is kept free of work, though all I/O is from
-# there. The limit is low enough for a busy machine to ask for the next read while the last one is being paid for.
+# there. The limit is low enough for a busy machine to ask for the next read while the last one is being paid for. All
+# reads but the first wait.
 kept_off() {
 	local here
 	cap b "$DEV" riops=10
@@ -60,7 +61,7 @@ kept_off() {
 	echo 1 >$TRACING/events/workqueue/workqueue_execute_start/enable
 	(
 		echo "$BASHPID" >"$CG/b/cgroup.procs"
-		exec taskset -c 1 dd if="$DEV" of=/dev/null bs=4k count=30 iflag=direct status=none
+		exec taskset -c 1 dd if="$DEV" of=/dev/null bs=4k count=31 iflag=direct status=none
 	)
 	echo 0 >$TRACING/events/workqueue/workqueue_execute_start/enable
 	echo 3 >$CPUMASK

@@ -2,21 +2,41 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-debug qemu
 # timeout: 900
-# A disk is removed while bios are held on it: they end at once with an error, nothing leaks, and the group can be
-# removed.
+# A disk is removed while bios are held on it, and while tasks wait for its limits before they submit I/O: bios and I/O
+# end at once with an error, nothing leaks, and the group can be removed.
 # shellcheck source=lib/stress_lib.sh
 . "$(dirname "$0")/lib/stress_lib.sh"
 
-# hold_some GROUP: 16 bios of 64 KiB wait under caps that let none go today
+# so many bios are held at least: two of the 32 places in line can be those of tickets
+HELD=30
+
+# hold_some GROUP CAPPED DEVICE: bios, tasks that write and a task that reads wait for limits of CAPPED for DEVICE that
+# let none go today
 hold_some() {
-	verify "$1" load -b 65536 -d 16 -s 33554432 "$DEV"
-	# the first bio may pass on the burst
-	wait_for "bios held on $DISK" holds "$DISK" 15
+	local before
+	cap "$2" "$3" rbps=1
+	hold_bios "$1" "$2" "$3" && wait_at_door "$1" || return 1
+	before=$(held "$DISK")
+	# the first read passes on the burst
+	background reader in_group "$1" dd if="$DEV" of=/dev/null bs=64k iflag=direct
+	wait_for "a read that waits" holds "$DISK" $((before + 1))
 }
 
-# the result of the held bios
+# failed_at_once LEAST [IOS]: so many bios of the load at least have failed with EIO, and so has an I/O of each task: the
+# only one, if IOS is 1
 failed_at_once() {
-	conserved load && [ "${RESULT[eio]}" -ge 15 ]
+	local name
+	conserved load && [ "${RESULT[eio]}" -ge "$1" ] || return 1
+	for name in "${DOOR[@]}"; do
+		conserved "$name" && [ "${RESULT[eio]}" = 1 ] && [ "${RESULT[completed]}" = "${2:-${RESULT[completed]}}" ] ||
+			return 1
+	done
+	wait_for "the end of the reader" test -s "$TMP/reader.rc" && grep 'Input/output error' "$TMP/reader.out"
+}
+
+# all_fail GROUP: all that waited has failed, and a write to the disk, which is open, fails now
+all_fail() {
+	failed_at_once $HELD 1 && ! in_group "$1" dd if=/dev/zero bs=64k count=1 oflag=direct status=none >&9
 }
 
 no_rule_on_dead_disk() {
@@ -35,10 +55,11 @@ remove_disk() {
 	local text=$1 capped=$2 group=$3 number
 	smp_null "$DISK"
 	number=$(devno "$DEV")
-	cap "$capped" "$DEV" wbps=1 rbps=1
-	check "$text: bios are held" hold_some "$group"
+	check "$text: bios are held" hold_some "$group" "$capped" "$DEV"
+	exec 9>"$DEV"
 	null_off "$DISK"
-	check "$text: held bios fail when the disk is removed, and later ones, too" failed_at_once
+	check "$text: held bios fail when the disk is removed, and later ones, too" all_fail "$group"
+	exec 9>&-
 	check "$text: the removed disk has no limits" no_rule_on_dead_disk "$capped" "$number"
 	check "$text: the removed disk has no debugfs directory" no_trace_of_disk
 	null_end "$DISK"
@@ -46,6 +67,7 @@ remove_disk() {
 	verify "$group" load -b 65536 -d 16 -s 33554432 -n 64 "$DEV"
 	check "$text: a new disk with the same name has no limits" intact load
 	null_end "$DISK"
+	forget load reader "${DOOR[@]}"
 	[ "$group" = "$capped" ] || rmdir "$CG/$group"
 	check "$text: the group can be removed" removed "$capped"
 }
@@ -64,10 +86,14 @@ remove_race() {
 	done
 }
 
+# make_dm: the first half of dm submits bios in the task's name, the second half by a thread
 make_dm() {
+	local half
 	smp_null smplow
 	LOWER=$DEV
-	dm_dev smpdm "0 $(sectors "$DEV") linear $DEV 0"
+	half=$(($(sectors "$DEV") / 2))
+	dm_dev smpdm "0 $half linear $DEV 0
+$half $half delay $DEV $half 1"
 	smp_dm smpdm
 }
 
@@ -78,21 +104,23 @@ end_dm() {
 
 # Bios that are held above a table fail when the error target replaces it.
 dm_table_replaced() {
-	cap dm "$DEV" wbps=1 rbps=1
-	hold_some dm || return 1
+	local before
+	hold_some dm dm "$DEV" || return 1
+	before=$(held "$DISK")
 	# the device is in use, so it stays, but its target is the error target from now on
 	dmsetup --noudevsync --noudevrules remove --force smpdm >"$TMP/dm.out" 2>&1 || true
-	holds "$DISK" 15 || return 1
+	holds "$DISK" "$before" || return 1
 	cap dm "$DEV" wbps=max rbps=max
-	failed_at_once
+	failed_at_once $HELD 1
 }
 
-# Bios held on the disk below dm fail when that disk is removed.
+# The disk below dm is removed while it holds bios that a thread of dm has submitted: they are submitted to it, and end,
+# and later ones fail. Limits of that disk hold no bio of a task: it passes, the task waits with a ticket until it is
+# paid for, and a later I/O of it fails.
 dm_disk_below_gone() {
-	cap dm "$LOWER" wbps=1 rbps=1
-	DISK=smplow hold_some dm || return 1
+	DISK=smplow hold_some dm dm "$LOWER" || return 1
 	null_off smplow
-	failed_at_once
+	failed_at_once 1
 }
 
 plan 23
@@ -110,7 +138,7 @@ make_dm
 check "dm: the table is replaced while bios are held: all bios end" dm_table_replaced
 end_dm
 make_dm
-check "dm: the disk below is removed while it holds bios: all bios fail" dm_disk_below_gone
+check "dm: the disk below is removed while it holds bios: all bios end, and later ones fail" dm_disk_below_gone
 end_dm
 umount_cgroup
 

@@ -2,23 +2,40 @@
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt uml-debug qemu
 # timeout: 900
-# A group is removed while its bios are held: they wait for the limits that are left, keep the rate of those to the
-# end and write their data, and then the group is freed. The time is asserted in virtual time only; elsewhere the test
-# asserts that the removal dispatched no bio early.
+# A group is removed while its bios are held, and while its tasks wait for limits before they submit I/O: bios and tasks
+# wait for the limits that are left, keep the rate of those to the end and write their data, and then the group is
+# freed. The time is asserted in virtual time only; elsewhere the test asserts that the removal dispatched no bio early.
 # shellcheck source=lib/stress_lib.sh
 . "$(dirname "$0")/lib/stress_lib.sh"
 
 BIOS=64 BYTES=16384
 bounded() { [ "${IOBAND_GUEST:-}" = uml-vt ]; }
-# a second's worth; two minutes where a minute may pass between two commands, until it is raised
-RATE=$MiB
-bounded || RATE=$((MiB / 128))
+# RATE holds all BIOS; with SLOW two minutes pass until half of them are dispatched, and a minute may pass between two
+# commands until it is raised
+RATE=$MiB SLOW=$((MiB / 256))
 
-# submit_and_leave GROUP: held bios of GROUP, whose submitter has moved to another group
+# leave NAME...: the loads move to another group
+leave() {
+	local name
+	for name; do cat "$TMP/$name.pid" >"$CG/cgroup.procs"; done
+}
+
+# submit_and_leave GROUP CAPPED: held bios of GROUP and tasks of it that wait, below the limit SLOW of CAPPED; all tasks
+# have moved to another group
 submit_and_leave() {
-	verify "$1" load -b $BYTES -d $BIOS -s 33554432 -n $BIOS -r 0 -w "$TMP/load.state" "$DEV"
+	hold_bios "$1" "$2" "$DEV"
+	wait_at_door "$1" -n 1
+	cap "$2" "$DEV" wbps=$SLOW
+	stop load
+	leave load "${DOOR[@]}"
+}
+
+# submit_and_leave_at_rate GROUP: BIOS of GROUP, held below RATE, whose submitter has moved to another group
+submit_and_leave_at_rate() {
+	DOOR=()
+	verify "$1" load -b $BYTES -d $BIOS -s $((32 * MiB)) -o $((32 * MiB)) -n $BIOS -r 0 -w "$TMP/load.state" "$DEV"
 	wait_for "bios held" holds "$DISK" 32 || return 1
-	cat "$TMP/load.pid" >"$CG/cgroup.procs"
+	leave load
 }
 
 # No bio is dispatched early: those held when the group was removed are still held.
@@ -39,20 +56,19 @@ paced() {
 remove_limit() {
 	local text=$1 name=$2 begin
 	smp_null smpnull
-	cap "$name" "$DEV" wbps=4096
-	submit_and_leave "$name"
+	submit_and_leave "$name" "$name"
 	begin=$(now_ms)
 	rmdir "$CG/$name"
-	check "$text: all held bios are dispatched when the group is removed" intact load
+	check "$text: all held bios are dispatched when the group is removed" intact load "${DOOR[@]}"
 	if bounded; then
 		check "$text: held bios are dispatched at once when the group is removed" in_range $(($(now_ms) - begin)) 0 110
 	else
-		# the limit would have taken four minutes
+		# the limit would have taken three minutes
 		check "$text: held bios do not wait for the removed limit" in_range $(($(now_ms) - begin)) 0 60000
 	fi
 	check "$text: no bio is held any more" wait_for "held" holds_none "$DISK"
-	check "$text: the bios have written their data" written load "$DEV" -b $BYTES -s 33554432
-	forget load
+	check "$text: the bios have written their data" held_written
+	forget load "${DOOR[@]}"
 	check "$text: the group is freed" wait_for "end of $name" none_dying
 	null_end smpnull
 }
@@ -61,22 +77,26 @@ remove_limit() {
 remove_group() {
 	local text=$1 top=$2 name=$3 before begin
 	smp_null smpnull
-	cap "$top" "$DEV" "wbps=$RATE"
-	begin=$(now_ms)
-	submit_and_leave "$name"
+	if bounded; then
+		cap "$top" "$DEV" "wbps=$RATE"
+		begin=$(now_ms)
+		submit_and_leave_at_rate "$name"
+	else
+		submit_and_leave "$name" "$top"
+	fi
 	before=$(held "$DISK")
 	rmdir "$CG/$name"
 	check "$text: rmdir dispatches no bio" still_held "$before"
 	if bounded; then
 		check "$text: held bios keep the rate of the limit above to the end" paced "$begin"
 	else
-		cap "$top" "$DEV" wbps=$MiB
-		check "$text: all held bios are dispatched in the end" intact load
+		cap "$top" "$DEV" "wbps=$RATE"
+		check "$text: all held bios are dispatched in the end" intact load "${DOOR[@]}"
 	fi
 	check "$text: no bio is held any more" wait_for "held" holds_none "$DISK"
-	check "$text: the bios have written their data" written load "$DEV" -b $BYTES -s 33554432
+	check "$text: the bios have written their data" held_written
 	rmdir "$CG/$top"
-	forget load
+	forget load "${DOOR[@]}"
 	check "$text: the group is freed" wait_for "end of $name" none_dying
 	null_end smpnull
 }
@@ -85,13 +105,13 @@ remove_group() {
 remove_both() {
 	smp_null smpnull
 	cap top "$DEV" "wbps=$RATE"
-	cap "top/$1" "$DEV" wbps=4096
-	submit_and_leave "top/$1/$2"
+	submit_and_leave "top/$1/$2" "top/$1"
+	bounded || cap top "$DEV" wbps=$SLOW
 	rmdir "$CG/top/$1/$2" "$CG/top/$1" || return 1
 	holds "$DISK" 1 || return 1
-	bounded || cap top "$DEV" wbps=$MiB
-	intact load && written load "$DEV" -b $BYTES -s 33554432 || return 1
-	forget load
+	bounded || cap top "$DEV" "wbps=$RATE"
+	intact load "${DOOR[@]}" && held_written || return 1
+	forget load "${DOOR[@]}"
 	wait_for "end of $1" none_dying || return 1
 	null_end smpnull
 }

@@ -20,14 +20,12 @@ import collections
 import dataclasses
 import re
 
-from window_check import ADMIT_NS, COST_NS, LATE_NS, NSEC
+from window_check import ADMIT_NS, COST_NS, LATE_NS, NO_SECTOR, NSEC, calls, event_of
 
-IOBAND = re.compile(r" ioband_(admit|release): dev=(\d+),(\d+) cg=(\d+) op=(\w) sector=(\d+) bytes=(\d+) ns=(-?\d+)(.*)")
 QUEUE = re.compile(r" (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ (\d+) \[(.*)\]")
-LATE = re.compile(r" late=(\d+)")
-DEBT = re.compile(r" debt=([1-9]\d*)")
 SECTOR = 512
 CALL_NS = 1_000_000     # a system call submits all its I/O within this time
+CREDIT_NS = NSEC        # a task that has paid for a call submits it within this time: IOBAND_CREDIT_NS
 
 
 @dataclasses.dataclass
@@ -40,6 +38,8 @@ class Event:
     admitted: bool      # the I/O was not held
     debt: bool = False  # the I/O passed as a debt
     meta: bool = False
+    task: int = 0       # that submitted the I/O
+    ios: int = 1        # of a call that its task has paid for: bios
     at_ns: int = 0      # when the I/O was dispatched, which decides which limits were in force; due_ns if not given
 
     def __post_init__(self):
@@ -57,6 +57,7 @@ class Limit:
     data_only: bool = False     # metadata is not held and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
     buffered: bool = False      # pages may be dirty
+    stacked: bool = False       # tasks meet it below another device, where no door is
     mixed: bool = False         # some I/O is direct, some is writeback
     dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
@@ -68,7 +69,7 @@ class Limit:
 
     def units(self, event):
         """Returns the units of one event."""
-        return event.size if self.key.endswith('bps') else 1
+        return event.size if self.key.endswith('bps') else event.ios
 
 
 @dataclasses.dataclass
@@ -87,13 +88,12 @@ def parse(lines, dev, loop=None):
     loop: the device 'M:m' of a loop device on that disk, from sector 0 on: it drops REQ_META, which its own bios have.
     """
     events, queued, meta, above = [], [], collections.defaultdict(collections.deque), {}
+    from_above = {}     # by id() of an event
     for line in lines:
-        m = IOBAND.search(line)
-        if m and f'{m[2]}:{m[3]}' == dev:
-            late, debt = LATE.search(m[9]), DEBT.search(m[9])
-            due = int(m[8]) - (min(int(late[1]), LATE_NS) if late else 0)
-            events.append((Event(due, int(m[4]), m[5], int(m[7]), m[1] == 'admit', bool(debt), at_ns=int(m[8]),
-                                 meta=above.get((m[5], int(m[6])), False)), int(m[6])))
+        event = event_of(line, dev)
+        if event:
+            events.append(event)
+            from_above[id(event)] = above.get((event.op, event.sector), False)
             continue
         m = QUEUE.search(line)
         if m and f'{m[3]}:{m[4]}' in (dev, loop) and m[5][0] in 'RWDF':
@@ -106,17 +106,32 @@ def parse(lines, dev, loop=None):
                 continue
             queued.append(Queued(int(m[1]) * NSEC + int(m[2].ljust(9, '0')), op, int(m[7]) * SECTOR, rwbs, m[8]))
             meta[op, int(m[6])].append('M' in rwbs)
-    for event, sector in events:
-        if meta[event.op, sector]:
-            event.meta |= meta[event.op, sector].popleft()
-    return sorted((event for event, _ in events), key=lambda event: event.due_ns), queued
+    for event in events:
+        if event.kind in ('admit', 'release') and event.sector != NO_SECTOR and meta[event.op, event.sector]:
+            from_above[id(event)] |= meta[event.op, event.sector].popleft()
+    charges = [charge(event, from_above.get(id(event), False)) for event in calls(events)
+               if event.kind not in ('hold', 'wait') and event.ios]
+    return sorted(charges, key=lambda event: event.due_ns), queued
+
+
+def charge(event, is_meta):
+    """Returns the Event of a charge, of window_check's Event of a bio or a call."""
+    late = min(event.late, CREDIT_NS if event.kind == 'call' else LATE_NS)
+    return Event(event.ns - late, event.group, event.op, event.size, event.kind == 'admit', event.debt, is_meta, event.task,
+                 event.ios, event.ns)
 
 
 def largest_call(limit, events):
     """Returns the most units that passed as metadata or as a debt within CALL_NS: those of one call of each task.
 
     Such I/O is not held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
+    Where there is no door a task may make its debt while others wait for theirs.
     """
+    if limit.stacked:
+        tasks = {event.task for event in events}
+        limit = dataclasses.replace(limit, stacked=False)
+        return sum(largest_call(limit, [event for event in events if event.task == task]) for task in tasks)
+
     def passes(event):
         return event.admitted and (event.meta or event.debt)
 

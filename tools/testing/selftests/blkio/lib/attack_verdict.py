@@ -43,6 +43,7 @@ def blame(attack, fault):
 def limits_of(attack):
     """Returns the limits to compare with the trace: each with a W, those of direct I/O and of reads also without W."""
     plan, found = attack.plan, []
+    stacked = plan.stack != 'disk'
     for (group, key), history in attack.history.items():
         names = [name for name in plan.groups if name == group or
                  (plan.version == 'v2' and name.startswith(group + '/'))]
@@ -52,9 +53,9 @@ def limits_of(attack):
         dirty = any(BUFFERED[task.route] or plan.fs in ('vfat', 'btrfs') for task in tasks)
         mixed = dirty and not all(BUFFERED[task.route] for task in tasks)
         if key[0] == 'r' or not dirty:
-            found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw'))
+            found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw', stacked=stacked))
         left = [(ns, sum(pages[number] for number in ids)) for ns, pages in attack.dirty]
-        found.append(Limit(group, key, ids, history, 1, dirty=left, buffered=dirty, mixed=mixed,
+        found.append(Limit(group, key, ids, history, 1, dirty=left, buffered=dirty, mixed=mixed, stacked=stacked,
                            least_window=least_window(plan, key, history) if dirty else 0))
     return found
 

@@ -158,6 +158,43 @@ held() {
 holds() { [ "$(held "$1")" -ge "$2" ]; }
 holds_none() { [ "$(held "$1")" = 0 ]; }
 
+# Limits hold no more asynchronous direct I/O than they allow in a second, and then tasks wait before they submit it, at
+# the door: a task that does has a ticket in the line of its group, which counts as held, and no bio. With these two
+# functions both wait on DISK until the limit is changed. DISK has 64 MiB, or is below DEV; the I/Os have 16 KiB.
+#
+# hold_bios GROUP CAPPED DEVICE: 32 bios at least of a load of GROUP, to the upper half of DEV, wait for the limit of
+# CAPPED for DEVICE. They are submitted below a limit of 1 MiB/s, which is lowered to 1 B/s while they wait. The load,
+# which is named load, goes on until it is stopped or fails.
+hold_bios() {
+	cap "$2" "$3" wbps=$MiB
+	verify "$1" load -b 16384 -d 60 -o $((32 * MiB)) -s $((32 * MiB)) -r 0 -w "$TMP/load.state" "$DEV"
+	wait_for "bios held on $DISK" lowered "$2" "$3"
+}
+lowered() { cap "$1" "$2" wbps=$MiB && holds "$DISK" 32 && cap "$1" "$2" wbps=1 && holds "$DISK" 32; }
+
+# wait_at_door GROUP OPTION...: 16 tasks of GROUP each submit an I/O to a MiB of their own, from the start of DEV, but
+# for bios that hold_bios has held; DOOR has their names. In the meantime the load may get a place or two in line.
+wait_at_door() {
+	local group=$1 before i
+	shift
+	before=$(held "$DISK")
+	DOOR=()
+	for ((i = 0; i < 16; i++)); do
+		verify "$group" "door$i" -b 16384 -d 1 -o $((i * MiB)) -s $MiB -r 0 -w "$TMP/door$i.state" "$@" "$DEV"
+		DOOR+=("door$i")
+	done
+	wait_for "tasks at the door of $DISK" holds "$DISK" $((before + ${#DOOR[@]}))
+}
+
+# held_written: the data of the load of hold_bios and of the tasks of wait_at_door is on DEV
+held_written() {
+	local i
+	written load "$DEV" -b 16384 -o $((32 * MiB)) -s $((32 * MiB)) || return 1
+	for i in "${!DOOR[@]}"; do
+		written "${DOOR[i]}" "$DEV" -b 16384 -o $((i * MiB)) -s $MiB || return 1
+	done
+}
+
 # two_loads: groups a and b each write a part of DEV, of SIZE; end_two: no I/O of them is lost
 two_loads() {
 	verify a one -b 16384 -d 16 -s "$SIZE" -S 1 -w "$TMP/one.state" "$DEV"
@@ -184,9 +221,12 @@ none_dying() {
 	[ "$(dying)" -le 0 ]
 }
 
-# forget NAME: removes the files of a load that has ended. They are in memory, and on Linux 6.18 a removed group is not
-# freed while memory belongs to it.
-forget() { rm -f "$TMP/$1".*; }
+# forget NAME...: removes the files of loads that have ended. They are in memory, and on Linux 6.18 a removed group is
+# not freed while memory belongs to it.
+forget() {
+	local name
+	for name; do rm -f "$TMP/$name".*; done
+}
 
 # removed GROUP: the group can be removed, and is freed
 removed() {

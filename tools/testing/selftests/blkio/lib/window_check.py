@@ -16,12 +16,17 @@ which a running minimum decides in one pass. A timer is never quite on time and
 must not cost the group rate, so a release counts as of when it was due, "late"
 before the trace's time; how late that may be is bounded too. What is allowed
 beyond that is how exactly the trace tells t: see ADMIT_NS and COST_NS.
+A task that waits before it submits direct I/O pays for all of its call: the bios
+of that call are one I/O, which is due when the task has paid.
 
 Lower side (":busy"): while something waits for the limit, it gives R. From one
 release to a later one of the same busy time, t seconds apart, no less than
-R*t less 0.02% leaves, or what CPUs have in reserve.
+R*t less 0.02% leaves, or what CPUs have in reserve. A small I/O may overtake a
+larger one for which up to a burst has been saved; that is still in hand then.
 """
 import argparse
+import collections
+import dataclasses
 import re
 import sys
 
@@ -34,10 +39,34 @@ ADMIT_NS = 8 * 256
 COST_NS = 2
 # CPUs buy units in batches, all of them together up to this much time of the rate.
 RESERVE_NS = 100000
-# Releases within 10 us of each other share a timer; then the clock is read.
-LATE_NS = 20000
-EVENT = re.compile(r" ioband_(admit|release|hold): dev=(\d+),(\d+) cg=(\d+) op=(\w) "
-                   r"sector=\d+ bytes=(\d+) ns=(-?\d+)(?:.* late=(\d+))?")
+# Releases within 10 us of each other share a timer; then the clock is read. After four at once the timer is set 50 us
+# late, so that they are dispatched in groups.
+LATE_NS = 60000
+EVENT = re.compile(r"-(\d+) .* ioband_(admit|release|hold): dev=(\d+),(\d+) cg=(\d+) op=(\w) "
+                   r"sector=(\d+) bytes=(\d+) ns=(-?\d+)(?:.* (?:late|debt)=(\d+))?")
+NO_SECTOR = 2**64 - 1   # of a task that waits before it submits
+SECTOR = 512
+
+
+@dataclasses.dataclass
+class Event:
+    """What happened to an I/O of a group: admit, release, hold; wait, call for one that its task has paid for."""
+    task: int
+    kind: str
+    group: int      # cgroup id
+    op: str         # R, W or D
+    sector: int
+    size: int       # bytes
+    ns: int
+    late: int       # ns after it was due
+    ios: int = 1
+    part: int = 0   # bytes that a task pays for at once, of a call
+    debt: bool = False
+
+    def goes_on(self, event):
+        """Is the event about the next bio of this call, or a piece of its last one?"""
+        at, end = event.sector - self.sector, self.size // SECTOR
+        return 0 < at < end if not event.size else at == end
 
 
 class Limit:
@@ -56,25 +85,65 @@ class Limit:
         self.burst = max(self.rate * NSEC * 5 // 1000, least * NSEC)
 
     def select(self, events):
-        """The events that this limit sees: (ns when due, kind, units, ns late)."""
-        for kind, group, op, size, ns, late in events:
-            if group not in self.groups or op not in self.ops:
+        """The events that this limit sees: (ns when due, kind, units, ns late, units as they wait)."""
+        for event in events:
+            if event.group not in self.groups or event.op not in self.ops:
                 continue
             # a piece of an I/O that has been counted is none to a limit of bytes
-            if size or not self.bytes:
-                yield ns - late, kind, size if self.bytes else 1, late
+            if event.size or not self.bytes:
+                units = event.size if self.bytes else event.ios
+                waits = units if event.kind != "call" else event.part if self.bytes else 1
+                yield event.ns - event.late, event.kind, units, event.late, waits
+
+
+def event_of(line, dev):
+    """The Event of a line of the trace, None if it has none of the device."""
+    m = EVENT.search(line)
+    if not m or f"{m[3]}:{m[4]}" != dev:
+        return None
+    last = int(m[10] or 0)
+    return Event(int(m[1]), m[2], int(m[5]), m[6], int(m[7]), int(m[8]), int(m[9]), last if m[2] == "release" else 0,
+                 debt=m[2] == "admit" and last > 0)
 
 
 def parse(path, dev):
-    """(Kind, cgroup id, op, bytes, ns, ns late) of the device's events, in order."""
-    events = []
+    """[Event] of the device's I/Os, in order of time."""
     with open(path, encoding="ascii", errors="replace") as trace:
-        for line in trace:
-            m = EVENT.search(line)
-            if m and f"{m[2]}:{m[3]}" == dev:
-                events.append((m[1], int(m[4]), m[5], int(m[6]), int(m[7]), int(m[8] or 0)))
-    events.sort(key=lambda event: event[4])
-    return events
+        events = [event for event in (event_of(line, dev) for line in trace) if event]
+    events.sort(key=lambda event: event.ns)
+    return calls(events)
+
+
+def calls(events):
+    """The events, with the bios of each call that a task has paid for as one.
+
+    Tasks of a group wait in one line, so that they have paid in the order in which they began to wait.
+    """
+    found = []
+    line = collections.defaultdict(collections.deque)
+    paid, begun = {}, {}    # the call of each task that has paid, and of each that has begun to submit
+    for event in events:
+        kind, group, task = event.kind, (event.group, event.op), event.task
+        if event.sector == NO_SECTOR and kind == "hold":
+            line[group].append((task, event.size))
+            found.append(dataclasses.replace(event, kind="wait"))
+        elif event.sector == NO_SECTOR:
+            # it may have begun to wait before the trace began
+            task, part = line[group].popleft() if line[group] else (0, 0)
+            paid[task] = dataclasses.replace(event, kind="call", ios=0, part=part)
+            found.append(paid[task])
+            begun.pop(task, None)
+        elif kind == "admit" and task in begun and begun[task].goes_on(event):
+            begun[task].size += event.size
+            begun[task].ios += 1
+        elif kind == "admit" and task in paid:
+            call = begun[task] = paid.pop(task)
+            call.sector, call.size, call.ios = event.sector, event.size, 1
+            call.ns, call.late = event.ns, event.ns - (call.ns - call.late)
+        else:
+            begun.pop(task, None)
+            found.append(event)
+    return found
 
 
 def upper(limit, events, as_traced=False):
@@ -84,8 +153,8 @@ def upper(limit, events, as_traced=False):
     """
     done = floor_at = 0
     worst = floor = None
-    for ns, kind, units, late in limit.select(events):
-        if kind == "hold":
+    for ns, kind, units, late, _ in limit.select(events):
+        if kind in ("hold", "wait"):
             continue
         if as_traced:
             ns += late
@@ -103,23 +172,27 @@ def upper(limit, events, as_traced=False):
 
 def lower(limit, events):
     """(Releases in busy times, units by which the worst window is under)."""
-    held = done = releases = 0
+    waiting = []
+    done = releases = 0
     best = None
     worst = 0
-    for ns, kind, units, _ in limit.select(events):
-        if kind == "hold":
-            held += 1
+    for ns, kind, units, _, waits in limit.select(events):
+        if kind in ("hold", "wait"):
+            waiting.append(waits)
             continue
         done += units * NSEC
         if kind == "admit":
             continue
         # R*t less 0.02% up to now, compared with the same at an earlier release
         lag = limit.rate * ns * 9998 // 10000 - done
+        waiting.remove(waits)
+        saved = min(max(waiting, default=0) * NSEC, limit.burst)
+        if saved <= units * NSEC:
+            saved = 0
         if best is not None:
             releases += 1
-            worst = max(worst, lag - best - limit.rate * RESERVE_NS)
-        held -= 1
-        if held == 0:
+            worst = max(worst, lag - best - saved - limit.rate * RESERVE_NS)
+        if not waiting:
             best = None
         elif best is None or lag < best:
             best = lag
@@ -139,7 +212,7 @@ def main():
     events = parse(args.trace, args.dev)
     failed = False
     for limit in args.limit:
-        seen = [ns for ns, kind, *_ in limit.select(events) if kind != "hold"]
+        seen = [ns for ns, kind, *_ in limit.select(events) if kind not in ("hold", "wait")]
         if len(seen) < max(args.least, 1):
             print(f"{limit.text}: only {len(seen)} I/Os in the trace")
             failed = True

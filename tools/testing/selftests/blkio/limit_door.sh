@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# configs: uml-vt
+# Direct I/O is paid before its task takes a lock, so that others do not wait for what a group with a limit has locked:
+# not for a file, a directory, a file system or a device that it uses, and not for its end. Only asynchronous I/O
+# waits for limits with a lock, a second's worth at most.
+. "$(dirname "$0")/lib/blkio_lib.sh"
+# shellcheck source=lib/blkio_writeback.sh
+. "$HERE/lib/blkio_writeback.sh"
+# shellcheck source=lib/blkio_timed.sh
+. "$HERE/lib/blkio_timed.sh"
+
+# what others may wait for asynchronous direct I/O, ms
+ASYNC_MS=1200
+
+READS='
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+pages = mmap.mmap(-1, 64 << 20)
+open(sys.argv[-1], "w").close()
+os.preadv(fd, [pages], 0)'
+
+WRITES='
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+pages = mmap.mmap(-1, 8 << 20)
+open(sys.argv[-1], "w").close()
+os.pwritev(fd, [pages], 0)'
+
+RENAMES='
+open(sys.argv[1] + ".new", "w").close()
+os.rename(sys.argv[1] + ".new", sys.argv[1])'
+
+APPENDS='
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+os.write(fd, b"x")
+os.ftruncate(fd, 1 << 20)'
+
+FREEZES='
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.ioctl(fd, 0xC0045877, 0)
+fcntl.ioctl(fd, 0xC0045878, 0)'
+
+# at_once DESCRIPTION MOST_MS
+at_once() {
+	check "$1" in_range "$TOOK_MS" 0 "$2"
+}
+
+# files: a group reads and writes files of ext4 in one long call
+files() {
+	null_dev nb0 size=400 memory_backed=1
+	make_fs ext4 "$DEV" -q
+	mkdir "$MNT/dir"
+	dd if=/dev/zero of="$MNT/dir/file" bs=1M count=64 conv=fsync status=none
+	dd if=/dev/zero of="$MNT/own" bs=1M count=8 conv=fsync status=none
+	cap g "$DEV" rbps=$MiB wbps=$((64 * KiB))
+	begun g "$READS" "$MNT/dir/file"
+	sleep 0.1
+	timed_in free "$APPENDS" "$MNT/dir/file"
+	at_once "a group reads a file directly: another one appends to it and truncates it" $MOST_MS
+	timed_in free "$RENAMES" "$MNT/dir/file"
+	at_once "a group reads a file directly: another one renames a file over it" $MOST_MS
+	end_loads
+	begun g "$WRITES" "$MNT/own"
+	sleep 0.1
+	timed_in free "$FREEZES" "$MNT"
+	at_once "a group writes directly: the file system can be frozen" $MOST_MS
+	timed_in free 'open(sys.argv[1], "w").write("x")' "$MNT/other"
+	at_once "a group writes directly: another one writes to another file" $MOST_MS
+	TOOK_MS=$(now_ms)
+	end_loads
+	TOOK_MS=$(($(now_ms) - TOOK_MS))
+	at_once "a group writes 8 MiB directly: it can be killed" $MOST_MS
+}
+
+# asynchronous I/O, of which io_submit() and io_uring take more than a second's worth
+queues() {
+	local held
+	dd if=/dev/zero of="$MNT/dir/file" bs=1M count=64 conv=fsync status=none
+	START=0
+	load g aio -f "$MNT/dir/file" -s 256k -d 64 -t 30
+	sleep 0.5
+	timed_in free "$RENAMES" "$MNT/dir/file"
+	at_once "a group reads a file with a deep queue: another one renames a file over it" $ASYNC_MS
+	end_loads
+	# 4096 I/Os a second
+	cap g "$DEV" rbps=$((16 * MiB))
+	load g uring -f "$DEV" -s 4k -d 4096 -u -t 30
+	sleep 2
+	held=$(sed -n "s/^cg=$(cgid g) read: held=\([0-9]*\) .*/\1/p" "/sys/kernel/debug/block/${DEV##*/}/ioband/groups")
+	# and the task waits at the door to submit one more
+	check "4096 requests of io_uring: no more than 1024 are held" in_range "${held:-none}" 900 $((1024 + 1))
+	cap g "$DEV" rbps=1
+	group "gone"
+	cap "gone" "$DEV" rbps=1
+	in_background "gone" dd if="$DEV" of=/dev/null bs=1M count=1 iflag=direct status=none
+	sleep 0.1
+	TOOK_MS=$(now_ms)
+	echo 1 >"$CG/g/cgroup.kill"
+	echo 1 >"$CG/gone/cgroup.kill"
+	while [ -d "$CG/g" ] || [ -d "$CG/gone" ]; do
+		[ $(($(now_ms) - TOOK_MS)) -lt 60000 ] || break
+		sleep 0.01
+		rmdir "$CG/g" "$CG/gone" 2>/dev/null
+	done
+	TOOK_MS=$(($(now_ms) - TOOK_MS))
+	at_once "groups with a limit of 1 B/s are killed and removed" $ASYNC_MS
+	end_loads
+	umount "$MNT"
+}
+
+# together: many tasks that each do one I/O at the same time get what the limit allows
+together() {
+	local i before
+	null_dev nb1 size=400 memory_backed=1
+	group g
+	cap g "$DEV" rbps=$MiB
+	start_soon
+	for ((i = 0; i < 32; i++)); do
+		load g "t$i" -f "$DEV" -s 1M -O "${i}M" -n 1
+	done
+	before=$(read_bytes)
+	until_ns $((START + 8000000000))
+	check "32 tasks that read 1 MiB each: 8 of them in 8 s" in_range $((($(read_bytes) - before) / MiB)) 7 9
+	end_loads
+}
+
+read_bytes() { awk '{ print $3 * 512 }' "/sys/block/${DEV##*/}/stat"; }
+
+# below: the limit is on a disk below dm, or the file system has no disk of its own
+below() {
+	local bottom
+	null_dev nb2 size=400 memory_backed=1
+	bottom=$DEV
+	dm_dev above "0 $(sectors "$bottom") linear $bottom 0" || bail "no dm"
+	cap g "$bottom" rbps=$((64 * KiB))
+	begun g "$READS" "$DEV"
+	sleep 0.1
+	timed_in free 'subprocess.run("dmsetup suspend above && dmsetup resume above", shell=True, check=True)'
+	at_once "a group reads a dm device whose disk has the limit: the device can be suspended" $MOST_MS
+	end_loads
+	null_dev nb3 size=400 memory_backed=1
+	make_fs btrfs "$DEV" -q
+	: >"$MNT/own"
+	chattr +C "$MNT/own"
+	dd if=/dev/zero of="$MNT/own" bs=1M count=8 conv=fsync status=none
+	cap g "$DEV" wbps=$((64 * KiB))
+	begun g "$WRITES" "$MNT/own"
+	sleep 0.1
+	timed_in free 'subprocess.run(["sync", "-f", sys.argv[1]], check=True)' "$MNT"
+	at_once "a group writes to btrfs directly: another one calls syncfs()" $MOST_MS
+	end_loads
+	umount "$MNT"
+}
+
+plan 11
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+mount_cgroup v2
+group g free
+files
+queues
+together
+below
+umount_cgroup
