@@ -16,9 +16,9 @@ PART = 64 * KIB         # bytes: B at 1 MiB/s
 PART_NS = PART * NSEC // MIB
 
 
-def line(what, ns, sector, size, task=9, late=None):
-    """Returns a line of a trace; what: admit, hold or release; ns and late: ns; size: bytes."""
-    return (f'  dd-{task} [000] ..... 5.000001: ioband_{what}: dev=250,0 cg=7 op=W sector={sector} bytes={size} ns={ns} piece=0'
+def line(what, ns, sector, size, task=9, late=None, group=7):
+    """Returns a line of a trace; what: admit, hold or release; ns and late: ns; size: bytes; group: the id of a cgroup."""
+    return (f'  dd-{task} [000] ..... 5.000001: ioband_{what}: dev=250,0 cg={group} op=W sector={sector} bytes={size} ns={ns} piece=0'
             + (f' waited=1 late={late}' if what == 'release' else ' debt=0'))
 
 
@@ -59,6 +59,13 @@ class TestWindow(unittest.TestCase):
         self.assertTrue(self.over(call(0, 4, paid=False)))
         self.assertTrue(self.over(call(0, 4, apart=4096)))
         self.assertTrue(self.over(call(0, 2) + call(PART_NS, 2, task=10, paid=False)))
+
+    def test_moved(self):
+        """What a task submits after it has moved is no I/O of the call that its old group paid for."""
+        for moved in (call(0, 1) + [line('admit', 1, 1000 + PART // 512, PART, group=8)],
+                      call(0, 1)[:2] + [line('admit', 1, 1000, PART, group=8)]):
+            events = [event for event in self.parsed(moved) if event.ios]
+            self.assertEqual([(event.group, event.kind, event.size) for event in events][-1], (8, 'admit', PART))
 
     def test_second_call(self):
         """After a call the next one of the same size is due when it has been earned, and not a microsecond earlier."""

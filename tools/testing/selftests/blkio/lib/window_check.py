@@ -63,10 +63,14 @@ class Event:
     part: int = 0   # bytes that a task pays for at once, of a call
     debt: bool = False
 
+    def is_of(self, event):
+        """Does the event's group pay for this call? A task may have moved since."""
+        return (self.group, self.op) == (event.group, event.op)
+
     def goes_on(self, event):
         """Is the event about the next bio of this call, or a piece of its last one?"""
         at, end = event.sector - self.sector, self.size // SECTOR
-        return 0 < at < end if not event.size else at == end
+        return self.is_of(event) and (0 < at < end if not event.size else at == end)
 
 
 class Limit:
@@ -136,7 +140,7 @@ def calls(events):
         elif kind == "admit" and task in begun and begun[task].goes_on(event):
             begun[task].size += event.size
             begun[task].ios += 1
-        elif kind == "admit" and task in paid:
+        elif kind == "admit" and task in paid and paid[task].is_of(event):
             call = begun[task] = paid.pop(task)
             call.sector, call.size, call.ios = event.sector, event.size, 1
             call.ns, call.late = event.ns, event.ns - (call.ns - call.late)
