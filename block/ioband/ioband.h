@@ -50,9 +50,9 @@
  *  I3	No limit and no weight holds a bio on a device after dev->dead is set.  A disk that
  *	is being removed is marked first; then ioband_let_go() waits for ioband_ready_mutex
  *	and sets dev->dead.  A disk with the mark gets no device any more.
- *  I4	The rates of a rule never change; a new rule replaces it.  The TAT of the old rule
- *	is taken over by exchanging it for IOBAND_TIME_MOVED, so that a bio that still sees
- *	the old rule cannot be charged to it, and is decided on under dev->lock.
+ *  I4	The rates of a gate change under dev->lock, rates first, the TAT next, the mask of limits
+ *	last.  A bio that is charged without the lock may pay the old price, but compares
+ *	with a burst that is no older than the TAT which it changes.
  *  I5	A non-empty fifo has its source in the ready tree of its gate.  A gate with an
  *	entity in its ready tree is itself in the ready tree of the gate above if its own
  *	limits let its first bio pass now; else it is in dev->timed, by the time when they
@@ -64,12 +64,12 @@
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
  *	next bio is admitted or dispatched.
  *  I11	No write to a sequential zone is held: another one could overtake it.
- *  I16	A limit is never in debt: its TAT is a burst from now at most.  What passes without being
- *	paid for is owed by a ticket in the fifo of its group, which pays when it is its turn.
  *  I12	Units in reserve have been charged to the TAT, and are no more than
  *	IOBAND_RESERVE_NS of the rate.  While a bio waits at a gate, the gate's reserves are
  *	empty, except for units that CPUs were buying when the first bio began to wait; a
  *	bio that finds such units passes before those that wait.
+ *  I16	A limit is never in debt: its TAT is a burst from now at most.  What passes without being
+ *	paid for is owed by a ticket in the fifo of its group, which pays when it is its turn.
  */
 
 struct ioband_dev;
@@ -86,11 +86,11 @@ struct ioband_dev;
 struct ioband_dir {
 	struct ioband_grp	*grp;	/* the group that has this in its dir[] */
 
-	/* every bio reads these; they change under dev->lock */
-	struct ioband_rule __rcu *rule;
+	/* every bio reads these, up to rule.bucket; they change under dev->lock */
 	struct ioband_dir	*lim;	/* the nearest gate: this or one above */
 	struct ioband_dir	*up;	/* if this is a gate: the next gate above */
 	unsigned int		gen;	/* dev->gen when lim was looked up: I10 */
+	struct ioband_rule	rule;	/* a gate has limits */
 
 	/* held bios, and debts: dev->lock */
 	struct ioband_ent	gate;
@@ -116,7 +116,6 @@ struct ioband_dir {
 	u64			own[IOBAND_NR_UNITS];
 	/* in effect, U64_MAX: no limit: dev->lock to write */
 	u64			limit[IOBAND_NR_UNITS];
-	struct ioband_rule	*spare;	/* until the group is online, see default.c */
 };
 
 /* per CPU and group: the v1 statistics, by ioband_stat_kind() */
@@ -125,6 +124,18 @@ struct ioband_dir {
 struct ioband_stat {
 	struct u64_stats_sync	sync;
 	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
+};
+
+/* per CPU and group: device time that it has bought, see lease.c: this CPU */
+struct ioband_lease {
+	s64			left;	/* ns << 8 */
+	unsigned int		nr;	/* valid while dev->lease_nr is this */
+};
+
+/* per CPU and group: what it has bought in advance */
+struct ioband_bought {
+	struct ioband_reserve	reserve[2];	/* READ, WRITE */
+	struct ioband_lease	lease;
 };
 
 /* per group, device and unit: what is saved for writes of dirty pages, I15; dev->lock */
@@ -140,7 +151,7 @@ struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;	/* set before the group is published */
 	struct ioband_stat __percpu *stat;	/* NULL on v2, which has its own */
-	struct ioband_lease __percpu *lease;
+	struct ioband_bought __percpu *bought;
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
@@ -184,12 +195,6 @@ struct ioband_passed {
 	long			most;	/* from this infl on a bio has to look: dev->lock */
 	unsigned int		nr;	/* bios that passed since the last look */
 	unsigned long		look;	/* jiffies when a bio has to look again: this CPU */
-};
-
-/* per CPU and group: device time that it has bought, see lease.c: this CPU */
-struct ioband_lease {
-	s64			left;	/* ns << 8 */
-	unsigned int		nr;	/* valid while dev->lease_nr is this */
 };
 
 /* per disk that has or had a limit, or was open while there were settings for all devices */
@@ -359,12 +364,6 @@ static inline unsigned int ioband_repay_state(void)
 	bool worker = (current->flags & PF_IO_WORKER) && !signal_pending(current);
 
 	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE_UNSAFE;
-}
-
-static inline struct ioband_rule *ioband_gate_rule(struct ioband_dir *gate)
-{
-	return rcu_dereference_protected(gate->rule,
-					 lockdep_is_held(&gate->grp->dev->lock));
 }
 
 /* Do bios wait at a gate?  Without dev->lock the answer may change at any time. */

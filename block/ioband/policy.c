@@ -123,7 +123,7 @@ bool ioband_owns_weights(void)
 static void ioband_free_percpu(struct ioband_grp *grp)
 {
 	free_percpu(grp->stat);
-	free_percpu(grp->lease);
+	free_percpu(grp->bought);
 }
 
 /* Returns false if there is no memory; the caller frees what was allocated. */
@@ -131,9 +131,9 @@ static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 {
 	int cpu;
 
-	grp->lease = alloc_percpu_gfp(struct ioband_lease, gfp);
-	if (!stats || !grp->lease)
-		return grp->lease;
+	grp->bought = alloc_percpu_gfp(struct ioband_bought, gfp);
+	if (!stats || !grp->bought)
+		return grp->bought;
 	grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
 	if (!grp->stat)
 		return false;
@@ -144,10 +144,6 @@ static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 
 static void ioband_grp_free_all(struct ioband_grp *grp)
 {
-	for (int rw = READ; rw <= WRITE; rw++) {
-		ioband_rule_free(rcu_dereference_protected(grp->dir[rw].rule, true));
-		ioband_rule_free(grp->dir[rw].spare);
-	}
 	ioband_free_percpu(grp);
 	kmem_cache_free(ioband_grps, grp);
 }
@@ -163,15 +159,17 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		return NULL;
 	/* the root group is created before it is known whether v1 or v2 will be mounted */
 	stats = !cgroup_subsys_on_dfl(io_cgrp_subsys) || blkcg == &blkcg_root;
-	if (!ioband_alloc_percpu(grp, stats, gfp) || !ioband_default_alloc(grp, blkcg, gfp)) {
+	if (!ioband_alloc_percpu(grp, stats, gfp)) {
 		ioband_grp_free_all(grp);
 		return NULL;
 	}
 	ioband_dev_get(disk->ioband);
 	grp->dev = disk->ioband;
 	grp->io_bytes = IOBAND_IO_BYTES;
-	for (int rw = READ; rw <= WRITE; rw++)
+	for (int rw = READ; rw <= WRITE; rw++) {
 		ioband_dir_init(grp, &grp->dir[rw]);
+		grp->dir[rw].rule.reserve = &grp->bought->reserve[rw];
+	}
 	return &grp->pd;
 }
 

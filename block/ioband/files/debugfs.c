@@ -15,7 +15,7 @@ static void ioband_show_bucket(struct seq_file *sf, struct ioband_rule *rule,
 {
 	struct ioband_bucket *b = &rule->bucket[unit];
 
-	if (!b->rate.per_sec)
+	if (!ioband_limits(rule, unit))
 		return;
 	seq_printf(sf, " %s=%llu burst_ns=%lld batch=%llu ahead_ns=%lld",
 		   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
@@ -28,13 +28,13 @@ static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
 {
 	static const char * const states[] = { "idle", "ready", "timed" };
 	struct ioband_dir *dir = &grp->dir[rw];
-	struct ioband_rule *rule = ioband_gate_rule(dir);
+	struct ioband_rule *rule = &dir->rule;
 
-	if (!rule && !dir->nr_throttled)
+	if (!rule->limited && !dir->nr_throttled)
 		return;
 	seq_printf(sf, " %s: held=%u nr_throttled=%llu nr_owed=%llu", str_write_read(rw),
 		   dir->held, dir->nr_throttled, dir->nr_owed);
-	if (!rule)
+	if (!rule->limited)
 		return;
 	seq_printf(sf, " gate=%s", states[dir->gate.state]);
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
@@ -62,8 +62,7 @@ static bool ioband_worth_showing(struct ioband_grp *grp)
 {
 	lockdep_assert_held(&grp->dev->lock);
 	for (int rw = READ; rw <= WRITE; rw++)
-		if (rcu_access_pointer(grp->dir[rw].rule) ||
-		    grp->dir[rw].nr_throttled)
+		if (grp->dir[rw].rule.limited || grp->dir[rw].nr_throttled)
 			return true;
 	return grp->share.last_done || grp->share.used.second;
 }

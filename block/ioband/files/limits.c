@@ -5,7 +5,6 @@
  * stands for the limit of all devices.
  */
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "../ioband.h"
@@ -30,7 +29,6 @@ struct ioband_conf {
 	ioband_parse_fn		*parse;
 	int			file;
 	bool			all;	/* for all devices */
-	struct ioband_rule	*spare[2];
 	struct ioband_limits	limits;
 };
 
@@ -130,17 +128,7 @@ static int ioband_conf_parse(struct ioband_line *line, char *body)
 	int ret = conf->parse(body, conf->file, conf);
 
 	line->owns = ioband_limits_writes(conf);
-	for (int rw = READ; !ret && rw <= WRITE; rw++) {
-		const bool *set = conf->limits.set[rw];
-
-		line->wants |= ioband_wants_limit(conf, rw);
-		/* if one limit is removed, the other may stay, and needs a rule */
-		if (!ioband_wants_limit(conf, rw) && set[IOBAND_BYTES] == set[IOBAND_IOS])
-			continue;
-		conf->spare[rw] = ioband_rule_alloc(GFP_KERNEL);
-		if (!conf->spare[rw])
-			ret = -ENOMEM;
-	}
+	line->wants = ioband_wants_limit(conf, READ) || ioband_wants_limit(conf, WRITE);
 	return ret;
 }
 
@@ -158,7 +146,7 @@ static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
 			if (own[unit] == U64_MAX && !ioband_default_limit(grp, rw, unit))
 				own[unit] = 0;
 		}
-		ioband_set_limits(grp, rw, own, &conf->spare[rw]);
+		ioband_set_limits(grp, rw, own);
 	}
 }
 
@@ -190,14 +178,10 @@ static int ioband_write_limit(struct kernfs_open_file *of, char *line, bool chec
 		.file	= of_cft(of)->private,
 	};
 	char *body;
-	int ret;
 
 	if (ioband_is_default(line, &body))
 		return ioband_write_all(blkcg, body, &conf);
-	ret = ioband_write_line(blkcg, line, &conf.line);
-	ioband_rule_free(conf.spare[READ]);
-	ioband_rule_free(conf.spare[WRITE]);
-	return ret;
+	return ioband_write_line(blkcg, line, &conf.line);
 }
 
 static ssize_t ioband_write_limits(struct kernfs_open_file *of, char *buf, size_t nbytes,

@@ -18,30 +18,29 @@
 #define IOBAND_FAST_DEPTH	8
 
 /*
- * Pay at all gates, without the lock, or at none.  The rules that were charged are kept for
- * the undo path, since a gate may come or go, or change its rule, meanwhile.
+ * Pay at all gates, without the lock, or at none.  The gates that were charged are kept for
+ * the undo path, since a gate may come or go meanwhile.
  */
 static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 {
 	struct ioband_rule *rules[IOBAND_FAST_DEPTH] __uninitialized;
+	u64 paid[IOBAND_FAST_DEPTH] __uninitialized;
 	int nr = 0;
 
 	for (; gate; gate = READ_ONCE(gate->up)) {
-		struct ioband_rule *rule = rcu_dereference_sched(gate->rule);
-
-		/* a limit that is being removed applies no more */
-		if (!rule)
-			continue;
 		/* if other bios wait at the gate, this one has to wait behind them */
-		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH ||
-		    !ioband_reserve_pay(rule, bytes))
+		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH)
 			goto undo;
-		rules[nr++] = rule;
+		rules[nr] = &gate->rule;
+		paid[nr] = ioband_owing(rules[nr], bytes);
+		if (!ioband_reserve_pay(rules[nr], paid[nr]))
+			goto undo;
+		nr++;
 	}
 	return true;
 undo:
 	while (nr--)
-		ioband_reserve_return(rules[nr], bytes);
+		ioband_reserve_return(rules[nr], paid[nr]);
 	return false;
 }
 
@@ -123,9 +122,9 @@ static noinline bool ioband_admit_slow(struct bio *bio)
 }
 
 /* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
-static noinline bool ioband_admit_undo(struct bio *bio, struct ioband_rule *paid)
+static noinline bool ioband_admit_undo(struct bio *bio, struct ioband_rule *rule, u64 paid)
 {
-	ioband_reserve_return(paid, ioband_units(bio, IOBAND_BYTES));
+	ioband_reserve_return(rule, paid);
 	preempt_enable();
 	return ioband_admit_slow(bio);
 }
@@ -140,12 +139,6 @@ static __always_inline bool ioband_unlimited(struct bio *bio)
 	if (unlikely(bio_issue_as_root_blkg(bio)))
 		ioband_asked_above(bio);
 	return false;
-}
-
-/* Pay at a gate if its reserve has enough.  While bios wait there, it is empty: I12. */
-static __always_inline bool ioband_fast_pay(const struct ioband_rule *rule, u64 units)
-{
-	return likely(rule) && likely(ioband_reserve_take(rule, units));
 }
 
 /* Is a bio a discard, writeback or the rest of a split?  Most bios are none of these. */
@@ -171,7 +164,6 @@ static __always_inline bool ioband_cap(struct bio *bio, bool special)
 	const blk_opf_t opf = bio->bi_opf;
 	const unsigned int rw = op_is_write(opf);
 	struct ioband_dir *dir, *lim, *up;
-	struct ioband_rule *rule;
 	struct ioband_grp *grp;
 	struct ioband_dev *dev;
 	u64 units;
@@ -199,19 +191,19 @@ static __always_inline bool ioband_cap(struct bio *bio, bool special)
 		return ioband_unlimited(bio);
 	if (unlikely(!bytes || (special && ioband_is_paced(bio))))
 		goto slow;
-	rule = rcu_dereference_sched(lim->rule);
-	units = ioband_pack(bytes, 1);
+	/* while bios wait at a gate, its reserve is empty: I12 */
+	units = ioband_owing(&lim->rule, bytes);
 	up = READ_ONCE(lim->up);
 	if (!up) {
-		if (!ioband_fast_pay(rule, units))
+		if (unlikely(!ioband_reserve_take(&lim->rule, units)))
 			goto slow;
 		preempt_enable();
 		return ioband_passed(bio);
 	}
-	if (unlikely(READ_ONCE(up->up)) || !ioband_fast_pay(rule, units))
+	if (unlikely(READ_ONCE(up->up)) || unlikely(!ioband_reserve_take(&lim->rule, units)))
 		goto slow;
-	if (unlikely(!ioband_fast_pay(rcu_dereference_sched(up->rule), units)))
-		return ioband_admit_undo(bio, rule);
+	if (unlikely(!ioband_reserve_take(&up->rule, ioband_owing(&up->rule, bytes))))
+		return ioband_admit_undo(bio, &lim->rule, units);
 	preempt_enable();
 	return ioband_passed(bio);
 slow:

@@ -6,21 +6,20 @@
 
 #include "../ioband.h"
 
-/*
- * Charge a cost, ns, if the TAT allows a dispatch now of what arrived at @arrival.  The TAT of a
- * rule that has been replaced never allows one.
- */
+/* Charge a cost, ns, if the TAT allows a dispatch now of what arrived at @arrival. */
 bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 {
-	s64 tat = atomic64_read(&b->tat);
+	s64 tat, burst;
 
 	/* what costs nothing does not use up what is in hand */
 	do {
-		if (ioband_when(tat, arrival, cost, b->rate.burst) > now)
+		/* pairs with ioband_change_rate(): the burst is no older than the TAT */
+		tat = atomic64_read_acquire(&b->tat);
+		burst = READ_ONCE(b->rate.burst);
+		if (ioband_when(tat, arrival, cost, burst) > now)
 			return false;
-	} while (cost && !atomic64_try_cmpxchg(&b->tat, &tat,
-				       ioband_charge(tat, now, cost,
-						     b->rate.burst)));
+	} while (cost && atomic64_cmpxchg(&b->tat, tat,
+					  ioband_charge(tat, now, cost, burst)) != tat);
 	return true;
 }
 
@@ -36,65 +35,56 @@ static bool ioband_take_all(struct ioband_rule *rule, struct ioband_bucket *b,
 }
 
 /* The cost of a bio at a limit, ns; it is also stored for ioband_gate_unpay(). */
-static s64 ioband_bill(struct ioband_dir *gate, struct ioband_rule *rule,
-		       const struct bio *bio, enum ioband_unit unit)
+static s64 ioband_bill(struct ioband_dir *gate, const struct bio *bio, enum ioband_unit unit)
 {
-	struct ioband_bucket *b = &rule->bucket[unit];
+	struct ioband_bucket *b = &gate->rule.bucket[unit];
 
 	gate->bill[unit].rem = b->rem;
-	gate->bill[unit].cost = ioband_cost(b->rate.per_sec,
-					    ioband_units(bio, unit),
+	gate->bill[unit].cost = ioband_cost(b->rate.per_sec, ioband_units(bio, unit),
 					    &gate->bill[unit].rem);
 	return gate->bill[unit].cost;
 }
 
 /*
- * The time when a bio arrived at a gate, or S64_MIN if that was before the present rule: the
- * rule's TAT includes what the bio had earned by then, see ioband_inherit().
+ * The time when a bio arrived at a gate, or S64_MIN if that was before the limits last changed: the
+ * TAT includes what the bio had earned by then, see ioband_change_rate().
  */
-static s64 ioband_arrival_at(const struct ioband_rule *rule,
-			     const struct bio *bio)
+static s64 ioband_arrival_at(const struct ioband_dir *gate, const struct bio *bio)
 {
 	s64 arrival = ioband_arrival(bio);
 
-	return rule && arrival > rule->since ? arrival : S64_MIN;
+	return arrival > gate->rule.since ? arrival : S64_MIN;
 }
 
-/*
- * Does a limit apply to a bio?  @rule is NULL if the limits of a gate have been removed, and
- * the group has not been relinked yet.
- */
-static bool ioband_binds(const struct ioband_rule *rule, const struct bio *bio,
+/* Does a limit of a gate apply to a bio?  If it was removed, the group may not know yet. */
+static bool ioband_binds(const struct ioband_dir *gate, const struct bio *bio,
 			 enum ioband_unit unit)
 {
-	return rule && rule->bucket[unit].rate.per_sec && ioband_units(bio, unit);
+	return ioband_limits(&gate->rule, unit) && ioband_units(bio, unit);
 }
 
 static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
 			      enum ioband_unit end)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-
 	for (enum ioband_unit unit = 0; unit < end; unit++) {
-		if (!ioband_binds(rule, bio, unit))
+		if (!ioband_binds(gate, bio, unit))
 			continue;
-		atomic64_sub(gate->bill[unit].cost, &rule->bucket[unit].tat);
-		swap(rule->bucket[unit].rem, gate->bill[unit].rem);
+		atomic64_sub(gate->bill[unit].cost, &gate->rule.bucket[unit].tat);
+		swap(gate->rule.bucket[unit].rem, gate->bill[unit].rem);
 	}
 }
 
 /* Charge a bio at one gate.  Returns false if its limits have no room; nothing is paid then. */
 static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 now)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-	s64 arrival = ioband_arrival_at(rule, bio);
+	s64 arrival = ioband_arrival_at(gate, bio);
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &rule->bucket[unit];
+		struct ioband_bucket *b = &gate->rule.bucket[unit];
 
-		if (!ioband_binds(rule, bio, unit))
+		if (!ioband_binds(gate, bio, unit))
 			continue;
-		if (!ioband_take_all(rule, b, ioband_bill(gate, rule, bio, unit), arrival, now)) {
+		if (!ioband_take_all(&gate->rule, b, ioband_bill(gate, bio, unit), arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
 		}
@@ -131,19 +121,16 @@ static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
 /* The time, ns, when the limits of one gate allow a held bio to be dispatched.  dev->lock held. */
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-	s64 arrival = ioband_arrival_at(rule, bio);
+	s64 arrival = ioband_arrival_at(gate, bio);
 	s64 when = S64_MIN;
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &rule->bucket[unit];
-		s64 cost;
+		struct ioband_bucket *b = &gate->rule.bucket[unit];
 
-		if (!ioband_binds(rule, bio, unit))
-			continue;
-		cost = ioband_bill(gate, rule, bio, unit);
-		when = max(when, ioband_when(atomic64_read(&b->tat), arrival, cost,
-					     b->rate.burst));
+		if (ioband_binds(gate, bio, unit))
+			when = max(when, ioband_when(atomic64_read(&b->tat), arrival,
+						     ioband_bill(gate, bio, unit),
+						     b->rate.burst));
 	}
 	return when;
 }
@@ -154,13 +141,11 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
  */
 void ioband_gate_used(struct ioband_dir *gate)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-
 	gate->gate.busy_until_ns = S64_MIN;
-	for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &rule->bucket[unit];
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &gate->rule.bucket[unit];
 
-		if (b->rate.per_sec)
+		if (ioband_limits(&gate->rule, unit))
 			gate->gate.busy_until_ns =
 				max(gate->gate.busy_until_ns,
 				    ioband_when(atomic64_read(&b->tat), S64_MIN,
@@ -169,11 +154,11 @@ void ioband_gate_used(struct ioband_dir *gate)
 }
 
 /* The cost of units that may be as many as a call asks for, ns. */
-static s64 ioband_cost_of_many(const struct ioband_bucket *b, u64 units)
+static s64 ioband_price_of_many(const struct ioband_bucket *b, u64 units)
 {
 	u64 rem = 0;
 
-	return ioband_cost(b->rate.per_sec, min(units, BIT_ULL(33)), &rem);
+	return ioband_price(b, min(units, BIT_ULL(33)), &rem);
 }
 
 /* Give units back, but no more than an idle group has in hand. */
@@ -181,10 +166,8 @@ static void ioband_give_back(struct ioband_bucket *b, u64 units, s64 now)
 {
 	s64 tat = atomic64_read(&b->tat);
 
-	if (!b->rate.per_sec)
-		return;
 	while (tat > now && !atomic64_try_cmpxchg(&b->tat, &tat,
-						  max(tat - ioband_cost_of_many(b, units), now)))
+						  max(tat - ioband_price_of_many(b, units), now)))
 		;
 }
 
@@ -193,10 +176,9 @@ void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 
 {
 	ioband_relink(dir, now);
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_rule *rule = ioband_gate_rule(gate);
-
-		for (int unit = 0; rule && unit < IOBAND_NR_UNITS; unit++)
-			ioband_give_back(&rule->bucket[unit], units[unit], now);
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			if (ioband_limits(&gate->rule, unit))
+				ioband_give_back(&gate->rule.bucket[unit], units[unit], now);
 		/* its first bio is due earlier now */
 		if (gate->gate.head)
 			ioband_place(gate->grp->dev, &gate->gate, now);
@@ -204,23 +186,21 @@ void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 
 	ioband_kick(dir->grp->dev, now);
 }
 
-/* The time when a rule allows units to be dispatched that arrive now, ns. */
-static s64 ioband_rule_when(const struct ioband_rule *rule, u64 bytes, u64 ios, s64 now)
+/* How long it takes until a gate allows units that arrive now, ns. */
+static s64 ioband_gate_ns(const struct ioband_dir *gate, u64 bytes, u64 ios, s64 now)
 {
 	const u64 units[IOBAND_NR_UNITS] = { bytes, ios };
-	s64 when = now;
+	s64 ns = 0;
 
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		const struct ioband_bucket *b = &rule->bucket[unit];
-		s64 cost;
+		const struct ioband_bucket *b = &gate->rule.bucket[unit];
 
-		if (!b->rate.per_sec)
-			continue;
-		/* without the lock IOBAND_TIME_MOVED may be seen */
-		cost = min(ioband_cost_of_many(b, units[unit]), IOBAND_TIME_MAX / 2);
-		when = max(when, ioband_when(atomic64_read(&b->tat), now, cost, b->rate.burst));
+		if (ioband_limits(&gate->rule, unit))
+			ns = max(ns, ioband_when(atomic64_read(&b->tat), now,
+						 ioband_price_of_many(b, units[unit]),
+						 READ_ONCE(b->rate.burst)) - now);
 	}
-	return when;
+	return ns;
 }
 
 /**
@@ -236,17 +216,12 @@ static s64 ioband_rule_when(const struct ioband_rule *rule, u64 bytes, u64 ios, 
  */
 s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now)
 {
-	s64 when = now;
+	s64 ns = 0;
 
-	for (; gate; gate = READ_ONCE(gate->up)) {
-		const struct ioband_rule *rule =
-			rcu_dereference_check(gate->rule, lockdep_is_held(&gate->grp->dev->lock));
-
-		if (rule)
-			when = max(when, ioband_rule_when(rule, READ_ONCE(units[IOBAND_BYTES]),
-							  READ_ONCE(units[IOBAND_IOS]), now));
-	}
-	return when - now;
+	for (; gate; gate = READ_ONCE(gate->up))
+		ns = max(ns, ioband_gate_ns(gate, READ_ONCE(units[IOBAND_BYTES]),
+					    READ_ONCE(units[IOBAND_IOS]), now));
+	return ns;
 }
 
 /* Would a bio of a length probably pass without a wait?  RCU read side; the answer may change. */
@@ -255,16 +230,12 @@ bool ioband_may_pass(const struct ioband_dir *dir, u64 bytes)
 	s64 now = 0;
 
 	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up)) {
-		struct ioband_rule *rule = rcu_dereference(gate->rule);
-
-		if (!rule)
-			continue;
 		if (ioband_crowded(gate))
 			return false;
-		if (ioband_reserve_has(rule, bytes))
+		if (ioband_reserve_has(&gate->rule, bytes))
 			continue;
 		now = now ?: ktime_get_ns();
-		if (ioband_rule_when(rule, bytes, 1, now) > now)
+		if (ioband_gate_ns(gate, bytes, 1, now))
 			return false;
 	}
 	return true;
@@ -298,12 +269,10 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 /* Does a bio cost more than a burst, and has a gate that in hand for it?  dev->lock held. */
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		if (ioband_binds(rule, bio, unit) &&
-		    ioband_bill(gate, rule, bio, unit) > rule->bucket[unit].rate.burst &&
-		    atomic64_read(&rule->bucket[unit].tat) <= now)
+		if (ioband_binds(gate, bio, unit) &&
+		    ioband_bill(gate, bio, unit) > gate->rule.bucket[unit].rate.burst &&
+		    atomic64_read(&gate->rule.bucket[unit].tat) <= now)
 			return true;
 	return false;
 }
@@ -320,18 +289,14 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now)
  * Context: dev->lock held.
  * Return: bytes.
  */
-u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio)
+u64 ioband_bio_turn(const struct ioband_dir *gate, const struct bio *bio)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
+	u64 bps = gate->limit[IOBAND_BYTES], ios = gate->limit[IOBAND_IOS];
 	u64 bytes = 0, least = SZ_4K;
 
-	if (!rule)
-		return 0;
-	if (rule->bucket[IOBAND_BYTES].rate.per_sec) {
-		u64 ios = rule->bucket[IOBAND_IOS].rate.per_sec;
-
+	if (bps != U64_MAX) {
 		bytes = ioband_units(bio, IOBAND_BYTES);
-		least = ios ? div64_u64(rule->bucket[IOBAND_BYTES].rate.per_sec, ios) : 0;
+		least = ios != U64_MAX ? div64_u64(bps, ios) : 0;
 	}
 	return max(bytes, min(least, SZ_1M) * ioband_units(bio, IOBAND_IOS));
 }
@@ -343,7 +308,7 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 
 	for (gate = dir->lim; gate; gate = gate->up)
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-			if (ioband_binds(ioband_gate_rule(gate), bio, unit))
+			if (ioband_binds(gate, bio, unit))
 				return true;
 	return false;
 }

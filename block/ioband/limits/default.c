@@ -4,15 +4,13 @@
  *
  * Such a limit applies on each device for which the cgroup has no limit of its own in that
  * direction and unit.  A group gets it when it is created on a device, that is with its first bio
- * or its first dirty page there.  The memory for the limit is allocated together with the group,
- * so that no group goes without its limit because memory is short.
+ * or its first dirty page there.
  *
  * blkcg->lock orders changes of these limits against new groups: a group that joins the list of
  * its cgroup under that lock finds the limits, and a group that is in the list already is updated.
  */
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -36,34 +34,6 @@ bool ioband_is_default(char *buf, char **body)
 	return len && isspace(**body);
 }
 
-/* Rules that were allocated in advance, two for each group of a cgroup. */
-struct ioband_spares {
-	struct ioband_rule	**rules;
-	unsigned int		nr;
-};
-
-static void ioband_spares_free(struct ioband_spares *spares)
-{
-	for (unsigned int i = 0; i < spares->nr; i++)
-		ioband_rule_free(spares->rules[i]);
-	kvfree(spares->rules);
-	*spares = (struct ioband_spares){ };
-}
-
-static int ioband_spares_alloc(struct ioband_spares *spares, unsigned int nr)
-{
-	ioband_spares_free(spares);
-	spares->rules = kvcalloc(nr, sizeof(*spares->rules), GFP_KERNEL);
-	if (!spares->rules)
-		return -ENOMEM;
-	for (; spares->nr < nr; spares->nr++) {
-		spares->rules[spares->nr] = ioband_rule_alloc(GFP_KERNEL);
-		if (!spares->rules[spares->nr])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_limits *limits)
 {
 	bool had = ioband_has_default(b);
@@ -79,33 +49,12 @@ static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_li
 	atomic_add(ioband_has_default(b) - had, &ioband_nr_defaults);
 }
 
-static void ioband_tell_grp(struct ioband_grp *grp, struct ioband_rule **spares)
+/* Have the limits of a group's cgroup for all devices apply to the group. */
+static void ioband_apply_defaults(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	for (int rw = READ; rw <= WRITE; rw++)
-		ioband_update_limits(&grp->dir[rw], &spares[rw]);
-}
-
-/* Returns the number of spares that are needed; nothing is done if there are fewer. */
-static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband_limits *limits,
-					struct ioband_spares *spares)
-{
-	struct blkcg_gq *blkg;
-	unsigned int nr = 0;
-
-	guard(spinlock_irq)(&blkcg->lock);
-	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node)
-		nr += 2;
-	if (nr > spares->nr)
-		return nr;
-	ioband_write_defaults(ioband_blkcg(blkcg), limits);
-	nr = 0;
-	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
-		if (blkg_to_grp(blkg))
-			ioband_tell_grp(blkg_to_grp(blkg), &spares->rules[nr]);
-		nr += 2;
-	}
-	return nr;
+		ioband_update_limits(&grp->dir[rw]);
 }
 
 /**
@@ -120,23 +69,19 @@ static unsigned int ioband_try_defaults(struct blkcg *blkcg, const struct ioband
  */
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 {
-	struct ioband_spares spares = { };
-	unsigned int nr;
 	int ret = ioband_ready_all(&ioband_nr_defaults);
+	struct blkcg_gq *blkg;
 
 	if (ret)
 		return ret;
-	for (;;) {
-		nr = ioband_try_defaults(blkcg, limits, &spares);
-		if (nr <= spares.nr)
-			break;
-		ret = ioband_spares_alloc(&spares, nr);
-		if (ret)
-			break;
+	scoped_guard(spinlock_irq, &blkcg->lock) {
+		ioband_write_defaults(ioband_blkcg(blkcg), limits);
+		hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node)
+			if (blkg_to_grp(blkg))
+				ioband_apply_defaults(blkg_to_grp(blkg));
 	}
-	ioband_spares_free(&spares);
 	atomic_dec(&ioband_nr_defaults);
-	return ret;
+	return 0;
 }
 
 /**
@@ -157,27 +102,6 @@ void ioband_drop_defaults(struct blkcg *blkcg)
 }
 
 /**
- * ioband_default_alloc - allocate rules for the limits that a new group will have
- * @grp:	the group, which is not published yet
- * @blkcg:	its cgroup
- * @gfp:	allocation flags
- *
- * Return: false if there is no memory; the caller frees what was allocated.
- */
-bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp)
-{
-	/* ioband_default_online() allocates rules for limits that are set from now on */
-	if (!ioband_has_defaults() || !ioband_has_default(ioband_blkcg(blkcg)))
-		return true;
-	for (int rw = READ; rw <= WRITE; rw++) {
-		grp->dir[rw].spare = ioband_rule_alloc(gfp);
-		if (!grp->dir[rw].spare)
-			return false;
-	}
-	return true;
-}
-
-/**
  * ioband_default_online - give a new group the limits of its cgroup for all devices
  * @grp:	the group
  *
@@ -185,23 +109,9 @@ bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp
  */
 void ioband_default_online(struct ioband_grp *grp)
 {
-	bool has = ioband_has_defaults() &&
-		   ioband_has_default(ioband_blkcg(pd_to_blkg(&grp->pd)->blkcg));
-
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	for (int rw = READ; rw <= WRITE; rw++) {
-		struct ioband_dir *dir = &grp->dir[rw];
-
-		/* the limits were set after ioband_default_alloc() */
-		if (has && !dir->spare)
-			dir->spare = ioband_rule_alloc(GFP_ATOMIC);
-		if (has && dir->spare)
-			ioband_update_limits(dir, &dir->spare);
-		else if (has)
-			pr_warn_ratelimited("ioband: no memory for a limit of a new group\n");
-		ioband_rule_free(dir->spare);
-		dir->spare = NULL;
-	}
+	if (ioband_has_defaults() &&
+	    ioband_has_default(ioband_blkcg(pd_to_blkg(&grp->pd)->blkcg)))
+		ioband_apply_defaults(grp);
 }
 
 /* Do such limits of a cgroup, or of a cgroup above it, apply to it? */

@@ -71,7 +71,7 @@ static size_t ioband_part_of(struct file *file, int rw)
 	     grp; grp = ioband_parent(grp)) {
 		const struct ioband_dir *dir = &grp->dir[rw];
 
-		if (!rcu_access_pointer(dir->rule))
+		if (!ioband_limited(&dir->rule))
 			continue;
 		bytes = min(bytes, READ_ONCE(dir->limit[IOBAND_BYTES]));
 		if (READ_ONCE(dir->limit[IOBAND_IOS]) < U32_MAX)

@@ -10,7 +10,7 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now);
-u64 ioband_bio_turn(struct ioband_dir *gate, struct bio *bio);
+u64 ioband_bio_turn(const struct ioband_dir *gate, const struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 void ioband_gate_used(struct ioband_dir *gate);
 void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 now);
@@ -86,12 +86,10 @@ void ioband_attach(struct ioband_dir *dir, s64 now);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 
 /* rule.c */
-struct ioband_rule *ioband_rule_alloc(gfp_t gfp);
-void ioband_rule_free(struct ioband_rule *rule);
-void ioband_set_limits(struct ioband_grp *grp, int rw,
-		       const u64 own[IOBAND_NR_UNITS],
-		       struct ioband_rule **spare);
-void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare);
+void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
+		     const struct bio *head, s64 now);
+void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS]);
+void ioband_update_limits(struct ioband_dir *dir);
 void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 
@@ -101,7 +99,6 @@ void ioband_cpd_free(struct blkcg_policy_data *cpd);
 bool ioband_is_default(char *buf, char **body);
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
 void ioband_drop_defaults(struct blkcg *blkcg);
-bool ioband_default_alloc(struct ioband_grp *grp, struct blkcg *blkcg, gfp_t gfp);
 void ioband_default_online(struct ioband_grp *grp);
 void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
 

@@ -154,12 +154,9 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	struct ioband_dir *gate;
 
 	for (gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_rule *rule = ioband_gate_rule(gate);
-
 		ent = ioband_adopt(dev, ent, &gate->gate, now);
 		/* when the first bio is due depends on what CPUs have in reserve, I12 */
-		if (rule)
-			ioband_reserve_reclaim(rule);
+		ioband_reserve_reclaim(&gate->rule);
 	}
 	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
 	/* each of these entities may have moved */

@@ -4,14 +4,10 @@
 
 #include <linux/atomic.h>
 #include <linux/cache.h>
-#include <linux/rcupdate.h>
-#include <linux/smp.h>
+#include <linux/percpu.h>
 
 #include "../bio.h"
 #include "../math/rate.h"
-
-/* The most reserves that a rule has, whatever the number of CPUs. */
-#define IOBAND_RESERVES		64U
 
 /*
  * Bytes and I/Os in reserve are one number, so that one atomic operation takes both: bytes in
@@ -35,49 +31,78 @@ static inline u64 ioband_unpack(u64 units, enum ioband_unit unit)
 				    units & (BIT_ULL(IOBAND_BYTES_BITS) - 1);
 }
 
-/* per rule and several CPUs: units that are charged and not used yet, I12 */
+/* The half of packed units that is for one unit, as a mask. */
+static inline u64 ioband_half(enum ioband_unit unit)
+{
+	return unit == IOBAND_IOS ? ~(BIT_ULL(IOBAND_BYTES_BITS) - 1) :
+				    BIT_ULL(IOBAND_BYTES_BITS) - 1;
+}
+
+/* per CPU and gate: units that are charged and not used yet, I12 */
 struct ioband_reserve {
 	atomic64_t		left;	/* units, see ioband_pack() */
-} ____cacheline_aligned_in_smp;
+};
 
 struct ioband_bucket {
-	struct ioband_rate	rate;
+	struct ioband_rate	rate;	/* dev->lock to write: I4 */
 	atomic64_t		tat;	/* ns, see rate.h */
 	u64			rem;	/* dev->lock, see ioband_cost() */
 };
 
-/* per group, device and direction: the limits of one gate; I4, RCU */
+/* per group, device and direction: the limits of one gate, I4 */
 struct ioband_rule {
-	struct ioband_reserve	*reserve;	/* indexed by CPU >> shift */
+	struct ioband_reserve __percpu *reserve;
 	u64			limited;	/* mask of the halves of units that are limited */
-	u8			shift;
 	bool			stocked;	/* units may be in reserve, I12 */
+	s64			since;	/* ns; the TATs include what arrived before: dev->lock */
 	/* written often: not in a cache line with what every bio reads */
 	struct ioband_bucket	bucket[IOBAND_NR_UNITS] ____cacheline_aligned_in_smp;
-	s64			since;	/* ns; the TAT includes bios that arrived before */
-	struct rcu_head		rcu;
 };
 
 /* reserve.c */
-struct ioband_reserve *ioband_reserve_alloc(gfp_t gfp);
-void ioband_reserve_init(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS]);
-bool ioband_reserve_pay(struct ioband_rule *rule, u32 bytes);
-void ioband_reserve_return(struct ioband_rule *rule, u32 bytes);
+bool ioband_reserve_pay(struct ioband_rule *rule, u64 units);
+void ioband_reserve_return(struct ioband_rule *rule, u64 units);
 bool ioband_reserve_reclaim(struct ioband_rule *rule);
 
-static __always_inline struct ioband_reserve *
-ioband_reserve_of(const struct ioband_rule *rule)
+/* Which units are limited, as a mask?  Their rates are there. */
+static inline u64 ioband_limited(const struct ioband_rule *rule)
 {
-	return &rule->reserve[(unsigned int)raw_smp_processor_id() >> rule->shift];
+	u64 limited = READ_ONCE(rule->limited);
+
+	/* pairs with smp_wmb() in ioband_rule_set() */
+	smp_rmb();
+	return limited;
 }
 
-/* Take those of @units that are limited from the reserve, if it has all of them. */
+/* Does a limit apply in a unit? */
+static inline bool ioband_limits(const struct ioband_rule *rule, enum ioband_unit unit)
+{
+	return ioband_limited(rule) & ioband_half(unit);
+}
+
+/* What a bio pays at a gate, packed: those of its units that are limited. */
+static __always_inline u64 ioband_owing(const struct ioband_rule *rule, u64 bytes)
+{
+	return ioband_pack(bytes, 1) & READ_ONCE(rule->limited);
+}
+
+/*
+ * What units cost, ns.  Without dev->lock the rate may be changing: then it is that under the old
+ * or the new rate; on 32 bits, where half of a rate may be seen, it can be IOBAND_TIME_MAX.
+ */
+static inline s64 ioband_price(const struct ioband_bucket *b, u64 units, u64 *rem)
+{
+	u64 per_sec = READ_ONCE(b->rate.per_sec);
+
+	return per_sec ? ioband_cost(per_sec, units, rem) : IOBAND_TIME_MAX;
+}
+
+/* Take packed units from the reserve of this CPU, if it has all of them. */
 static __always_inline bool ioband_reserve_take(const struct ioband_rule *rule, u64 units)
 {
-	atomic64_t *left = &ioband_reserve_of(rule)->left;
+	atomic64_t *left = &raw_cpu_ptr(rule->reserve)->left;
 	s64 had = atomic64_read(left), rest;
 
-	units &= rule->limited;
 	do {
 		rest = had - units;
 		if (unlikely(rest & IOBAND_SHORT))
@@ -89,9 +114,9 @@ static __always_inline bool ioband_reserve_take(const struct ioband_rule *rule, 
 /* Would ioband_reserve_take() take a bio of @bytes?  The answer may change at any time. */
 static inline bool ioband_reserve_has(const struct ioband_rule *rule, u64 bytes)
 {
-	s64 had = atomic64_read(&ioband_reserve_of(rule)->left);
+	s64 had = atomic64_read(&raw_cpu_ptr(rule->reserve)->left);
 
-	return !((had - (ioband_pack(bytes, 1) & rule->limited)) & IOBAND_SHORT);
+	return !((had - ioband_owing(rule, bytes)) & IOBAND_SHORT);
 }
 
 #endif /* IOBAND_RESERVE_H */

@@ -1,52 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rules: a rule is the limits of one group for one device and direction, as a write to a
- * control file sets them.  A new rule replaces the old one under load.
+ * control file sets them.  It changes under load.
  */
 #include <linux/ktime.h>
-#include <linux/slab.h>
 
 #include "../ioband.h"
 
-/**
- * ioband_rule_alloc - allocate a rule
- * @gfp:	allocation flags
- *
- * Context: as @gfp says.
- * Return: a rule without limits, NULL if there is no memory.
- */
-struct ioband_rule *ioband_rule_alloc(gfp_t gfp)
-{
-	struct ioband_rule *rule = kzalloc(sizeof(*rule), gfp);
-
-	if (!rule)
-		return NULL;
-	rule->reserve = ioband_reserve_alloc(gfp);
-	if (!rule->reserve) {
-		kfree(rule);
-		return NULL;
-	}
-	return rule;
-}
-
-/**
- * ioband_rule_free - undo ioband_rule_alloc()
- * @rule:	a rule that cannot be found any more, or NULL
- *
- * Context: any.
- */
-void ioband_rule_free(struct ioband_rule *rule)
-{
-	if (!rule)
-		return;
-	kfree(rule->reserve);
-	kfree(rule);
-}
-
-static void ioband_rule_free_rcu(struct rcu_head *rcu)
-{
-	ioband_rule_free(container_of(rcu, struct ioband_rule, rcu));
-}
+/* The smallest batch that is worth buying, in ordinary I/Os; see reserve.c. */
+#define IOBAND_MIN_BATCH_IOS	4
+#define IOBAND_MIN_BATCH_BYTES	(IOBAND_MIN_BATCH_IOS * SZ_4K)
 
 /*
  * Look up the gates of a group and of the groups above it.  The walk is as long as the cgroup
@@ -60,7 +23,7 @@ static void ioband_link(struct ioband_dir *dir)
 	for (struct ioband_grp *grp = dir->grp; grp; grp = ioband_parent(grp)) {
 		struct ioband_dir *gate = &grp->dir[rw];
 
-		if (!ioband_gate_rule(gate))
+		if (!gate->rule.limited)
 			continue;
 		if (below)
 			WRITE_ONCE(below->up, gate);
@@ -100,56 +63,88 @@ static void ioband_gates_changed(struct ioband_dev *dev, int rw)
 	WRITE_ONCE(dev->gen[rw], gen ?: 1);
 }
 
-/* Take over what the group has earned or owes under the old rule, I4. */
-static void ioband_inherit(struct ioband_rule *new, struct ioband_rule *old,
-			   enum ioband_unit unit, s64 arrival, s64 now)
+/*
+ * Give a bucket another rate; what is in hand stays, I4.  The TAT changes in any case: a bio that
+ * is being charged without the lock looks again, so that no charge exceeds the new burst.
+ * @arrival: that of the bio that waits, S64_MIN if the TAT includes what it has earned.
+ */
+static void ioband_change_rate(struct ioband_bucket *b, const struct ioband_rate *from,
+			       const struct ioband_rate *to, bool waiting, s64 arrival, s64 now)
 {
-	s64 tat = now;
+	s64 tat, new;
 
-	if (old) {
-		bool waiting = arrival != S64_MAX;
-
-		tat = atomic64_xchg(&old->bucket[unit].tat, IOBAND_TIME_MOVED);
-		if (waiting && arrival > old->since)
-			tat = max(tat, arrival);
-		tat = ioband_carry_over(tat, now, waiting,
-					&old->bucket[unit].rate,
-					&new->bucket[unit].rate);
-	}
-	atomic64_set(&new->bucket[unit].tat, tat);
+	WRITE_ONCE(b->rate.per_sec, to->per_sec);
+	WRITE_ONCE(b->rate.burst, to->burst);
+	WRITE_ONCE(b->rate.batch, to->batch);
+	b->rem = 0;
+	do {
+		tat = atomic64_read(&b->tat);
+		new = ioband_carry_over(max(tat, arrival), now, waiting, from, to);
+		new += new == tat;
+	} while (atomic64_cmpxchg(&b->tat, tat, new) != tat);
 }
 
-/* Exchange the rule of a gate.  Groups below relink when it is their turn. */
-static void ioband_set_rule(struct ioband_dir *dir, struct ioband_rule *new, s64 now)
+/**
+ * ioband_rule_set - set the limits of a gate
+ * @rule:	the gate's rule
+ * @limit:	units a second, U64_MAX for none
+ * @head:	the bio that waits at the gate, NULL for none
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
+		     const struct bio *head, s64 now)
 {
-	struct ioband_rule *old = ioband_gate_rule(dir);
-	struct ioband_dev *dev = dir->grp->dev;
+	static const u32 min_burst[] = { IOBAND_BURST_BYTES, IOBAND_BURST_IOS };
+	static const u32 min_batch[] = { IOBAND_MIN_BATCH_BYTES, IOBAND_MIN_BATCH_IOS };
+	s64 arrival = head && ioband_arrival(head) > rule->since ? ioband_arrival(head) : S64_MIN;
+	u64 limited = 0;
 
-	rcu_assign_pointer(dir->rule, new);
+	ioband_reserve_reclaim(rule);
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+		struct ioband_rate from = b->rate, to;
+
+		/* the old rate stays: a CPU may be calculating with it */
+		if (limit[unit] == U64_MAX)
+			continue;
+		if (!ioband_limits(rule, unit))
+			from.per_sec = 0;
+		ioband_rate_init(&to, limit[unit], min_burst[unit], min_batch[unit],
+				 num_possible_cpus());
+		to.burst += ioband_ticks_ns();
+		ioband_change_rate(b, &from, &to, head, arrival, now);
+		limited |= ioband_half(unit);
+	}
+	rule->since = now;
+	/* pairs with ioband_limited() */
+	smp_wmb();
+	WRITE_ONCE(rule->limited, limited);
+	/* a CPU may have filled its reserve meanwhile */
+	ioband_reserve_reclaim(rule);
+}
+
+/* Set limits of a gate.  Groups below look up their gates again when it is their turn. */
+static void ioband_set_rule(struct ioband_dir *dir, const u64 limit[IOBAND_NR_UNITS])
+{
+	struct ioband_dev *dev = dir->grp->dev;
+	bool had = dir->rule.limited, has = false;
+	s64 now = ktime_get_ns();
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		WRITE_ONCE(dir->limit[unit], limit[unit]);
+		has |= limit[unit] != U64_MAX;
+	}
+	if (dir == &dir->grp->dir[WRITE] && has && !had)
+		WRITE_ONCE(dir->grp->limits_nr, dir->grp->limits_nr + 1);
+	ioband_rule_set(&dir->rule, limit, dir->gate.head, now);
 	dev->changed = now;
-	if (!old != !new)
+	if (had != has)
 		ioband_gates_changed(dev, dir - dir->grp->dir);
 	if (dir->gate.head)
 		ioband_place(dev, &dir->gate, now);
 	ioband_kick(dev, now);
-	if (old)
-		call_rcu(&old->rcu, ioband_rule_free_rcu);
-}
-
-/* Set up a rule that replaces @old, which may be NULL. */
-static void ioband_rule_begin(struct ioband_dir *dir, struct ioband_rule *new,
-			      struct ioband_rule *old, s64 now)
-{
-	struct bio *head = dir->gate.head;
-
-	ioband_reserve_init(new, dir->limit);
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		new->bucket[unit].rate.burst += ioband_ticks_ns();
-	new->since = now;
-	if (old)
-		ioband_reserve_reclaim(old);
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		ioband_inherit(new, old, unit, head ? ioband_arrival(head) : S64_MAX, now);
 }
 
 /* The limits in effect: those set for the device, else those of the cgroup for all devices. */
@@ -165,40 +160,20 @@ static void ioband_find_limits(const struct ioband_dir *dir, u64 limit[IOBAND_NR
 /**
  * ioband_update_limits - apply the limits that a group has now in one direction
  * @dir:	the group and direction
- * @spare:	a rule from ioband_rule_alloc(), set to NULL if it is used
  *
  * Takes effect at once, also for bios that are held.
  *
  * Context: dev->lock held.
  */
-void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare)
+void ioband_update_limits(struct ioband_dir *dir)
 {
-	struct ioband_rule *old = ioband_gate_rule(dir), *new = NULL;
-	struct ioband_grp *grp = dir->grp;
 	u64 limit[IOBAND_NR_UNITS];
-	bool has;
-	s64 now;
 
-	lockdep_assert_held(&grp->dev->lock);
+	lockdep_assert_held(&dir->grp->dev->lock);
 	ioband_find_limits(dir, limit);
-	has = limit[IOBAND_BYTES] != U64_MAX || limit[IOBAND_IOS] != U64_MAX;
-	/*
-	 * Nothing to do if the group was removed while a task wrote to its file.  Nor if there
-	 * is no spare: then the cgroup has just got limits for all devices, and the task that
-	 * sets them is about to call this with a spare.
-	 */
-	if (grp->offline || !memcmp(dir->limit, limit, sizeof(limit)) || (has && !*spare))
-		return;
-	now = ktime_get_ns();
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		WRITE_ONCE(dir->limit[unit], limit[unit]);
-	if (has) {
-		swap(new, *spare);
-		ioband_rule_begin(dir, new, old, now);
-	}
-	if (dir == &grp->dir[WRITE] && new && !old)
-		WRITE_ONCE(grp->limits_nr, grp->limits_nr + 1);
-	ioband_set_rule(dir, new, now);
+	/* nothing to do either if the group was removed while a task wrote to its file */
+	if (!dir->grp->offline && memcmp(dir->limit, limit, sizeof(limit)))
+		ioband_set_rule(dir, limit);
 }
 
 /**
@@ -206,19 +181,17 @@ void ioband_update_limits(struct ioband_dir *dir, struct ioband_rule **spare)
  * @grp:	the group
  * @rw:		READ or WRITE
  * @own:	units a second, U64_MAX for no limit, 0 for the limit of its cgroup for all devices
- * @spare:	a rule from ioband_rule_alloc(), set to NULL if it is used
  *
  * Context: queue_lock held, irqs off; takes dev->lock.
  */
-void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS],
-		       struct ioband_rule **spare)
+void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS])
 {
 	struct ioband_dir *dir = &grp->dir[rw];
 
 	lockdep_assert_held(&grp->dev->q->queue_lock);
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	memcpy(dir->own, own, sizeof(dir->own));
-	ioband_update_limits(dir, spare);
+	ioband_update_limits(dir);
 }
 
 /**
@@ -234,11 +207,13 @@ void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_U
  */
 void ioband_removed(struct ioband_grp *grp)
 {
+	static const u64 none[IOBAND_NR_UNITS] = { U64_MAX, U64_MAX };
+
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	grp->offline = true;
 	for (int rw = READ; rw <= WRITE; rw++)
-		if (ioband_gate_rule(&grp->dir[rw]))
-			ioband_set_rule(&grp->dir[rw], NULL, ktime_get_ns());
+		if (grp->dir[rw].rule.limited)
+			ioband_set_rule(&grp->dir[rw], none);
 	ioband_weight_offline(grp);
 	ioband_share_removed(grp);
 }

@@ -42,11 +42,6 @@
 #define IOBAND_RATE_MAX		BIT_ULL(62)
 /* No cost and no TAT exceeds this, 146 years in ns, so that sums fit an s64. */
 #define IOBAND_TIME_MAX		((s64)BIT_ULL(62))
-/*
- * The TAT of a rule that has been replaced.  It is later than any other TAT, even after a CPU
- * has given back its reserve, but by less than the smallest burst, so that sums fit an s64.
- */
-#define IOBAND_TIME_MOVED	(IOBAND_TIME_MAX + 2 * IOBAND_RESERVE_NS)
 /* The default burst is this much time at the rate ... */
 #define IOBAND_BURST_NS		(5 * NSEC_PER_MSEC)
 /* ... but no less than an ordinary I/O, so that a lone I/O never waits. */
@@ -62,9 +57,10 @@
  * CPUs buy units in batches to stay off each other's cache lines.  Together they can have
  * this much time of the rate in reserve.  It is taken out of the burst, since a TAT forgets
  * during idle times what was bought before: so the bound above holds whatever the CPUs have.
- * One case is left.  While a CPU is interrupted between taking from its reserve and charging
+ * Two cases are left.  While a CPU is interrupted between taking from its reserve and charging
  * for more, its units cannot be taken back.  If an I/O larger than the burst is dispatched
- * then, that CPU may use its batch on top.
+ * then, that CPU may use its batch on top.  If the limit changes then, what the CPU gives back
+ * has the new price: a burst may be in hand that was used up.
  */
 #define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
 /*
@@ -74,15 +70,13 @@
 #define IOBAND_HELD_NS		NSEC_PER_SEC
 #define IOBAND_HELD		1024
 /* The largest batch in units: reserve.h keeps both units in one number. */
-#define IOBAND_BATCH_MAX	(BIT(28) - 1)
+#define IOBAND_BATCH_MAX	(BIT_ULL(28) - 1)
 
 /**
  * struct ioband_rate - one limit, ready to calculate with
  * @per_sec:	units a second, 0 for no limit
  * @burst:	time of the rate that an idle group has in hand, ns
  * @batch:	units that a CPU reserves at a time, 0 for no reserves
- *
- * Immutable once set up by ioband_rate_init().
  */
 struct ioband_rate {
 	u64	per_sec;
@@ -110,6 +104,20 @@ static inline s64 ioband_cost(u64 per_sec, u64 units, u64 *rem)
 }
 
 /**
+ * ioband_units_in - find the units that a limit allows in a time
+ * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
+ * @ns:		the time, 0 .. 2^36
+ *
+ * Return: units, those of a part rounded down; of a rate above 2^40 as many as of that one.
+ */
+static inline u64 ioband_units_in(u64 per_sec, s64 ns)
+{
+	/* the quotient must fit 64 bits: on some machines the division would trap otherwise */
+	return mul_u64_u64_div_u64(min(per_sec, BIT_ULL(40)), min_t(u64, ns, BIT_ULL(36)),
+				   NSEC_PER_SEC);
+}
+
+/**
  * ioband_rate_init - set up a limit
  * @r:		the limit
  * @per_sec:	units a second; 0 or U64_MAX mean no limit
@@ -121,7 +129,7 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 				    u32 min_burst, u32 min_batch,
 				    unsigned int nr_parts)
 {
-	u64 rem = 0;
+	u64 rem = 0, batch;
 
 	*r = (struct ioband_rate){ };
 	if (!per_sec || per_sec == U64_MAX)
@@ -130,30 +138,12 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
 	r->per_sec = min(per_sec, IOBAND_RATE_MAX);
 	r->burst = max_t(s64, IOBAND_BURST_NS,
 			 ioband_cost(r->per_sec, min_burst, &rem));
-	r->batch = div_u64(mul_u64_u32_div(r->per_sec, IOBAND_RESERVE_NS, NSEC_PER_SEC),
-			   nr_parts);
+	batch = div_u64(ioband_units_in(r->per_sec, IOBAND_RESERVE_NS), nr_parts);
+	if (batch < min_batch)
+		return;
 	/* a batch is bought together with the units of a bio: see ioband_cost() */
-	r->batch = min_t(u64, r->batch, IOBAND_BATCH_MAX);
-	if (r->batch < min_batch)
-		r->batch = 0;
-	else
-		r->burst -= IOBAND_RESERVE_NS;
-}
-
-/**
- * ioband_rate_parts - find the number of batches that fit into the reserve of a limit
- * @per_sec:	units a second, 0 or U64_MAX for no limit
- * @min_batch:	the smallest batch in units
- *
- * Return: the number, 0 if not even one fits; UINT_MAX for no limit.
- */
-static inline unsigned int ioband_rate_parts(u64 per_sec, u32 min_batch)
-{
-	if (!per_sec || per_sec == U64_MAX)
-		return UINT_MAX;
-	return min_t(u64, UINT_MAX,
-		     div_u64(mul_u64_u32_div(min(per_sec, IOBAND_RATE_MAX), IOBAND_RESERVE_NS,
-					     NSEC_PER_SEC), min_batch));
+	r->batch = min(batch, IOBAND_BATCH_MAX);
+	r->burst -= IOBAND_RESERVE_NS;
 }
 
 /* A discard of any length costs as much as a small write: it transfers nothing. */
@@ -205,35 +195,6 @@ static inline s64 ioband_unused_ns(s64 tat, s64 since, s64 now)
 }
 
 /**
- * ioband_units_in - find the units that a limit allows in a time
- * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
- * @ns:		the time, 0 .. 2^36
- *
- * Return: units, those of a part rounded down; of a rate above 2^40 as many as of that one.
- */
-static inline u64 ioband_units_in(u64 per_sec, s64 ns)
-{
-	/* the quotient must fit 64 bits: on some machines the division would trap otherwise */
-	return mul_u64_u64_div_u64(min(per_sec, BIT_ULL(40)), min_t(u64, ns, BIT_ULL(36)),
-				   NSEC_PER_SEC);
-}
-
-/* @ns * @from / @to, saturating at +-IOBAND_TIME_MAX */
-static inline s64 ioband_scale(s64 ns, u64 from, u64 to)
-{
-	u64 abs = ns < 0 ? -(u64)ns : ns;
-
-	if (!abs)
-		return 0;
-	/* at most one doubling from IOBAND_TIME_MAX either way */
-	if (ilog2(abs) + ilog2(from) - ilog2(to) >= 61)
-		abs = IOBAND_TIME_MAX;
-	else
-		abs = mul_u64_u64_div_u64(abs, from, to);
-	return ns < 0 ? -(s64)abs : abs;
-}
-
-/**
  * ioband_carry_over - find the TAT under a new rate that keeps what was earned
  * @tat:	the TAT under the old rate, ns; or the arrival of the I/O that waits, if that
  *		is later
@@ -242,23 +203,26 @@ static inline s64 ioband_scale(s64 ns, u64 from, u64 to)
  * @from:	the old limit
  * @to:		the new limit
  *
- * Units in hand, or in debt, stay the same number of units.  If no I/O waits, no more than
- * the new burst is kept.
+ * What is in hand stays the same number of units.  If no I/O waits, no more than the new burst
+ * is kept.
  *
- * Return: the new TAT, ns.
+ * Return: the new TAT, ns, at most the new burst after @now.
  */
 static inline s64 ioband_carry_over(s64 tat, s64 now, bool waiting,
 				    const struct ioband_rate *from,
 				    const struct ioband_rate *to)
 {
-	s64 owed;
+	u64 hand;
 
 	if (!from->per_sec || !to->per_sec)
 		return now;
-
-	owed = ioband_scale(tat - now - from->burst, from->per_sec, to->per_sec);
-	tat = clamp(owed, -IOBAND_TIME_MAX, IOBAND_TIME_MAX - now - to->burst) +
-	      now + to->burst;
+	hand = max(now + from->burst - tat, 0);
+	/* at most one doubling from IOBAND_TIME_MAX: the quotient must fit */
+	if (ilog2(hand | 1) + ilog2(from->per_sec) - ilog2(to->per_sec) >= 61)
+		hand = IOBAND_TIME_MAX;
+	else
+		hand = mul_u64_u64_div_u64(hand, from->per_sec, to->per_sec);
+	tat = now + to->burst - (s64)hand;
 	return waiting ? tat : max(tat, now);
 }
 

@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/percpu.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
@@ -20,13 +21,19 @@
 static struct ioband_rule *reserve_rule(struct kunit *test, u64 bps, u64 iops)
 {
 	const u64 limit[] = { [IOBAND_BYTES] = bps, [IOBAND_IOS] = iops };
-	struct ioband_rule *rule = ioband_rule_alloc(GFP_KERNEL);
+	struct ioband_rule *rule = kzalloc_obj(*rule);
 
 	KUNIT_ASSERT_NOT_NULL(test, rule);
-	ioband_reserve_init(rule, limit);
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		atomic64_set(&rule->bucket[unit].tat, ktime_get_ns());
+	rule->reserve = alloc_percpu(struct ioband_reserve);
+	KUNIT_ASSERT_TRUE(test, !!rule->reserve);
+	ioband_rule_set(rule, limit, NULL, ktime_get_ns());
 	return rule;
+}
+
+static void reserve_rule_free(struct ioband_rule *rule)
+{
+	free_percpu(rule->reserve);
+	kfree(rule);
 }
 
 struct reserve_task {
@@ -46,13 +53,14 @@ static int reserve_taskfn(void *data)
 	prandom_seed_state(&rnd, t->seed);
 	for (int i = 0; i < TRIES; i++) {
 		u32 bytes = 512 * (1 + prandom_u32_state(&rnd) % 32);
+		u64 units = ioband_owing(t->rule, bytes);
 
 		if (!(i % 16))
 			cond_resched();
-		if (!ioband_reserve_pay(t->rule, bytes))
+		if (!ioband_reserve_pay(t->rule, units))
 			continue;
 		if (t->returns && !(prandom_u32_state(&rnd) % 4)) {
-			ioband_reserve_return(t->rule, bytes);
+			ioband_reserve_return(t->rule, units);
 			continue;
 		}
 		t->bytes += bytes;
@@ -103,6 +111,7 @@ static void reserve_conserves(struct kunit *test)
 	struct ioband_rule *rule = reserve_rule(test, SZ_1G, 1000000);
 	const s64 start = ktime_get_ns() + 3600 * (s64)NSEC_PER_SEC;
 	u64 used[IOBAND_NR_UNITS];
+	int cpu;
 
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		/* the limit always has room, whatever the clock */
@@ -121,57 +130,64 @@ static void reserve_conserves(struct kunit *test)
 		KUNIT_EXPECT_GE(test, charged, cost);
 		KUNIT_EXPECT_LE(test, charged, cost + ROUNDED_NS);
 	}
-	for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
-		KUNIT_EXPECT_EQ(test, atomic64_read(&rule->reserve[i].left), 0);
-	ioband_rule_free(rule);
+	for_each_possible_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, atomic64_read(&per_cpu_ptr(rule->reserve, cpu)->left), 0);
+	reserve_rule_free(rule);
 }
 
 /* A window has no more than the rate and a burst, even with what was in reserve before. */
 static void reserve_window(struct kunit *test)
 {
-	static const u64 bps[] = { SZ_32M, SZ_128M, SZ_1G };
+	static const u64 rates[] = { SZ_32M, SZ_128M, SZ_1G };
 
-	for (int i = 0; i < ARRAY_SIZE(bps); i++) {
-		struct ioband_rule *rule = reserve_rule(test, bps[i], U64_MAX);
+	for (int i = 0; i < ARRAY_SIZE(rates); i++) {
+		u64 bps = rates[i] * num_possible_cpus();
+		struct ioband_rule *rule = reserve_rule(test, bps, U64_MAX);
 		s64 start = ktime_get_ns();
 		u64 used[IOBAND_NR_UNITS];
 		u64 ns;
 
 		KUNIT_EXPECT_GT(test, rule->bucket[IOBAND_BYTES].rate.batch, 0);
 		reserve_run(test, rule, false, used);
-		ns = ktime_get_ns() - start + IOBAND_BURST_NS;
+		ns = ktime_get_ns() - start + IOBAND_BURST_NS + ioband_ticks_ns();
 		KUNIT_EXPECT_LE(test, used[IOBAND_BYTES],
-				mul_u64_u64_div_u64(bps[i], ns, NSEC_PER_SEC) + 1);
+				mul_u64_u64_div_u64(bps, ns, NSEC_PER_SEC) + 1);
 		KUNIT_EXPECT_GT(test, used[IOBAND_BYTES], 0);
-		ioband_rule_free(rule);
+		reserve_rule_free(rule);
 	}
 }
 
-/* At a low limit CPUs share a reserve; a limit that is lower still has no reserves. */
+/* A limit that is too low for a batch on each CPU has no reserves. */
 static void reserve_parts(struct kunit *test)
 {
-	struct ioband_rule *rule;
+	static const struct {
+		u64 bps, iops;
+		u64 batch[IOBAND_NR_UNITS];	/* if there is one CPU */
+	} cases[] = {
+		{ SZ_1M, 100, { 0, 0 } },
+		{ 32768000 - 2000, 7999, { 0, 0 } },
+		{ 32768000, 8000, { 16384, 4 } },
+		{ U64_MAX, SZ_1M, { 0, SZ_1M / 2000 } },
+		{ 1000ULL * SZ_1G, U64_MAX, { IOBAND_BATCH_MAX, 0 } },
+	};
 
-	KUNIT_EXPECT_EQ(test, ioband_rate_parts(U64_MAX, 16384), UINT_MAX);
-	KUNIT_EXPECT_EQ(test, ioband_rate_parts(SZ_1M, 16384), 0);
-	KUNIT_EXPECT_EQ(test, ioband_rate_parts(32768000, 16384), 1);
-	KUNIT_EXPECT_EQ(test, ioband_rate_parts(SZ_1G, 16384), 32);
+	for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ioband_rule *rule = reserve_rule(test, cases[i].bps, cases[i].iops);
+		const u64 limit[] = { cases[i].bps, cases[i].iops };
 
-	rule = reserve_rule(test, SZ_1M, 100);
-	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_BYTES].rate.batch, 0);
-	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_IOS].rate.batch, 0);
-	ioband_rule_free(rule);
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+			u32 least = unit == IOBAND_BYTES ? SZ_16K : 4;
+			u64 batch = div_u64(cases[i].batch[unit], num_possible_cpus());
 
-	rule = reserve_rule(test, U64_MAX, 8000);
-	KUNIT_EXPECT_EQ(test, (nr_cpu_ids - 1) >> rule->shift, 0);
-	KUNIT_EXPECT_EQ(test, rule->bucket[IOBAND_IOS].rate.batch, 4);
-	KUNIT_EXPECT_EQ(test, rule->limited, ioband_pack(0, ~0ULL));
-	ioband_rule_free(rule);
-
-	rule = reserve_rule(test, 1000ULL * SZ_1G, U64_MAX);
-	KUNIT_EXPECT_EQ(test, (nr_cpu_ids - 1) >> rule->shift,
-			min(nr_cpu_ids, IOBAND_RESERVES) - 1);
-	ioband_rule_free(rule);
+			if (cases[i].batch[unit] == IOBAND_BATCH_MAX)
+				batch = min(div_u64(cases[i].bps, 2000 * num_possible_cpus()),
+					    IOBAND_BATCH_MAX);
+			KUNIT_EXPECT_EQ_MSG(test, rule->bucket[unit].rate.batch,
+					    batch < least ? 0 : batch, "case %d", i);
+			KUNIT_EXPECT_EQ(test, ioband_limits(rule, unit), limit[unit] != U64_MAX);
+		}
+		reserve_rule_free(rule);
+	}
 }
 
 /* A bio takes bytes and I/Os from a reserve together; if either is short, it takes neither. */
@@ -208,14 +224,14 @@ static void reserve_both(struct kunit *test)
 		if (cases[i].enough)
 			rest -= wants;
 		scoped_guard(preempt) {
-			left = &ioband_reserve_of(rule)->left;
+			left = &raw_cpu_ptr(rule->reserve)->left;
 			atomic64_set(left, had);
 			paid = ioband_reserve_take(rule, wants);
 		}
 		KUNIT_EXPECT_EQ_MSG(test, paid, cases[i].enough, "case %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, atomic64_read(left), rest, "case %d", i);
 	}
-	ioband_rule_free(rule);
+	reserve_rule_free(rule);
 }
 
 /* A limit in one unit only takes nothing from the reserve of the other unit. */
@@ -223,31 +239,27 @@ static void reserve_one(struct kunit *test)
 {
 	struct ioband_rule *bytes = reserve_rule(test, SZ_1G, U64_MAX);
 	struct ioband_rule *ios = reserve_rule(test, U64_MAX, 1000000);
-	bool paid[4];
+	struct ioband_rule *none = reserve_rule(test, U64_MAX, U64_MAX);
 
-	scoped_guard(preempt) {
-		atomic64_set(&ioband_reserve_of(bytes)->left, ioband_pack(4096, 0));
-		paid[0] = ioband_reserve_take(bytes, ioband_pack(4096, 1));
-		paid[1] = ioband_reserve_take(bytes, ioband_pack(1, 1));
-		atomic64_set(&ioband_reserve_of(ios)->left, ioband_pack(0, 1));
-		paid[2] = ioband_reserve_take(ios, ioband_pack(U32_MAX, 1));
-		paid[3] = ioband_reserve_take(ios, ioband_pack(0, 1));
-	}
-	KUNIT_EXPECT_TRUE(test, paid[0]);
-	KUNIT_EXPECT_FALSE(test, paid[1]);
-	KUNIT_EXPECT_TRUE(test, paid[2]);
-	KUNIT_EXPECT_FALSE(test, paid[3]);
-	ioband_rule_free(bytes);
-	ioband_rule_free(ios);
+	KUNIT_EXPECT_EQ(test, ioband_owing(bytes, 4096), ioband_pack(4096, 0));
+	KUNIT_EXPECT_EQ(test, ioband_owing(bytes, U32_MAX), ioband_pack(U32_MAX, 0));
+	KUNIT_EXPECT_EQ(test, ioband_owing(ios, U32_MAX), ioband_pack(0, 1));
+	KUNIT_EXPECT_EQ(test, ioband_owing(none, U32_MAX), 0);
+	KUNIT_EXPECT_TRUE(test, ioband_reserve_pay(none, ioband_owing(none, U32_MAX)));
+	reserve_rule_free(bytes);
+	reserve_rule_free(ios);
+	reserve_rule_free(none);
 }
 
 /* The bytes that all CPUs have in reserve together. */
 static u64 reserve_bytes(struct ioband_rule *rule)
 {
 	u64 bytes = 0;
+	int cpu;
 
-	for (int i = 0; i <= (nr_cpu_ids - 1) >> rule->shift; i++)
-		bytes += ioband_unpack(atomic64_read(&rule->reserve[i].left), IOBAND_BYTES);
+	for_each_possible_cpu(cpu)
+		bytes += ioband_unpack(atomic64_read(&per_cpu_ptr(rule->reserve, cpu)->left),
+				       IOBAND_BYTES);
 	return bytes;
 }
 
@@ -261,13 +273,13 @@ static void reserve_undo(struct kunit *test)
 	rule->bucket[IOBAND_BYTES].rate.burst = 2 * 3600 * (s64)NSEC_PER_SEC;
 	atomic64_set(tat, start);
 	atomic64_set(&rule->bucket[IOBAND_IOS].tat, start);
-	KUNIT_EXPECT_FALSE(test, ioband_reserve_pay(rule, SZ_1M));
+	KUNIT_EXPECT_FALSE(test, ioband_reserve_pay(rule, ioband_owing(rule, SZ_1M)));
 	/* and no more than a batch stays in reserve */
 	KUNIT_EXPECT_LE(test, reserve_bytes(rule), rule->bucket[IOBAND_BYTES].rate.batch);
 	ioband_reserve_reclaim(rule);
 	KUNIT_EXPECT_GE(test, atomic64_read(tat), start);
 	KUNIT_EXPECT_LE(test, atomic64_read(tat), start + 2);
-	ioband_rule_free(rule);
+	reserve_rule_free(rule);
 }
 
 /* A group without limits, on a device that is not in use. */
@@ -286,8 +298,11 @@ static struct ioband_grp *reserve_grp(struct kunit *test)
 	/* no timer, and no work */
 	dev->dead = true;
 	grp->dev = dev;
+	grp->bought = alloc_percpu(struct ioband_bought);
+	KUNIT_ASSERT_TRUE(test, !!grp->bought);
 	for (int rw = READ; rw <= WRITE; rw++) {
 		grp->dir[rw].grp = grp;
+		grp->dir[rw].rule.reserve = &grp->bought->reserve[rw];
 		memset(grp->dir[rw].limit, 0xff, sizeof(grp->dir[rw].limit));
 	}
 	return grp;
@@ -299,64 +314,88 @@ static struct ioband_grp *reserve_grp(struct kunit *test)
  */
 static void reserve_large(struct kunit *test)
 {
-	struct ioband_rule *rule = reserve_rule(test, SZ_64M, U64_MAX);
+	const u64 limit[] = {
+		[IOBAND_BYTES] = (u64)SZ_64M * num_possible_cpus(), [IOBAND_IOS] = U64_MAX
+	};
 	struct ioband_grp *grp = reserve_grp(test);
 	struct ioband_dir *gate = &grp->dir[READ];
 	s64 now = ktime_get_ns() + NSEC_PER_SEC;
 	struct bio bio;
 	bool paid;
 
-	rcu_assign_pointer(gate->rule, rule);
+	ioband_rule_set(&gate->rule, limit, NULL, ktime_get_ns());
 	bio_init(&bio, NULL, NULL, 0, REQ_OP_READ);
-	bio.bi_iter.bi_size = SZ_1M;
-	bio.issue_time_ns = now - 20 * NSEC_PER_MSEC;
+	/* twice the burst */
+	bio.bi_iter.bi_size = ioband_units_in(limit[IOBAND_BYTES],
+					      2 * gate->rule.bucket[IOBAND_BYTES].rate.burst);
+	bio.issue_time_ns = now - NSEC_PER_SEC;
 
 	gate->lim = gate;
-	atomic64_set(&rule->bucket[IOBAND_BYTES].tat, ktime_get_ns());
-	KUNIT_EXPECT_TRUE(test, ioband_reserve_pay(rule, SZ_4K));
-	KUNIT_EXPECT_GT(test, reserve_bytes(rule), 0);
+	KUNIT_EXPECT_TRUE(test, ioband_reserve_pay(&gate->rule, ioband_pack(SZ_4K, 0)));
+	KUNIT_EXPECT_GT(test, reserve_bytes(&gate->rule), 0);
 	scoped_guard(spinlock_irqsave, &grp->dev->lock)
 		paid = ioband_pay(gate, &bio, now);
 	KUNIT_EXPECT_TRUE(test, paid);
-	KUNIT_EXPECT_EQ(test, reserve_bytes(rule), 0);
-	ioband_rule_free(rule);
+	KUNIT_EXPECT_EQ(test, reserve_bytes(&gate->rule), 0);
+	free_percpu(grp->bought);
 }
 
-/* When a limit changes, what the group owes is carried over. */
+/*
+ * When a limit changes, a group that has used up its burst has used up the new one.  Groups look up
+ * their gates again if one has come or gone.
+ */
 static void reserve_change(struct kunit *test)
 {
-	static const u64 bps[] = { SZ_64M, SZ_32M, U64_MAX };
+	static const u64 bps[] = { SZ_64M, SZ_1M, SZ_32M, U64_MAX };
 	struct ioband_grp *grp = reserve_grp(test);
 	struct ioband_dir *dir = &grp->dir[WRITE];
-	s64 owed = ktime_get_ns() + NSEC_PER_SEC;
-	struct ioband_rule *rule;
+	struct ioband_bucket *b = &dir->rule.bucket[IOBAND_BYTES];
 
 	for (int i = 0; i < ARRAY_SIZE(bps); i++) {
 		const u64 limit[] = { [IOBAND_BYTES] = bps[i], [IOBAND_IOS] = U64_MAX };
-		struct ioband_rule *spare = ioband_rule_alloc(GFP_KERNEL);
 		unsigned int gen = grp->dev->gen[WRITE];
-		s64 tat;
+		s64 before = ktime_get_ns();
 
-		KUNIT_ASSERT_NOT_NULL(test, spare);
 		scoped_guard(spinlock_irqsave, &grp->dev->q->queue_lock)
-			ioband_set_limits(grp, WRITE, limit, &spare);
-		ioband_rule_free(spare);
-		rule = rcu_dereference_protected(dir->rule, true);
-		/* groups look up their gates again if one has come or gone */
-		KUNIT_EXPECT_EQ(test, grp->dev->gen[WRITE] != gen, i != 1);
-		KUNIT_EXPECT_EQ(test, !rule, bps[i] == U64_MAX);
-		if (!rule)
-			break;
-		tat = atomic64_read(&rule->bucket[IOBAND_BYTES].tat);
-		/* repaying the same bytes takes twice as long at half the rate */
+			ioband_set_limits(grp, WRITE, limit);
+		KUNIT_EXPECT_EQ(test, grp->dev->gen[WRITE] != gen, i == 0 || i == 3);
+		KUNIT_EXPECT_EQ(test, !dir->rule.limited, bps[i] == U64_MAX);
 		if (i)
-			KUNIT_EXPECT_GT(test, tat, owed + NSEC_PER_SEC / 2);
-		atomic64_set(&rule->bucket[IOBAND_BYTES].tat, owed);
+			KUNIT_EXPECT_GE(test, atomic64_read(&b->tat), before + b->rate.burst);
+		atomic64_set(&b->tat, ktime_get_ns() + 3600 * (s64)NSEC_PER_SEC);
 	}
+	free_percpu(grp->bought);
+}
+
+/* A rate that changes while a task pays without the lock leaves no TAT beyond the burst, I16. */
+static void reserve_change_paid(struct kunit *test)
+{
+	static const u64 limits[][IOBAND_NR_UNITS] = {
+		{ SZ_1K, U64_MAX }, { SZ_1G, U64_MAX }, { SZ_2G, 1000000 }, { U64_MAX, 10 },
+	};
+	struct ioband_rule *rule = reserve_rule(test, SZ_1G, U64_MAX);
+	struct reserve_task task = { .rule = rule, .seed = 1 };
+	atomic_t running = ATOMIC_INIT(1);
+
+	task.running = &running;
+	task.task = kthread_run(reserve_taskfn, &task, "ioband_kunit");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task.task);
+	for (int i = 0; i < TRIES; i++) {
+		ioband_rule_set(rule, limits[i % ARRAY_SIZE(limits)], NULL, ktime_get_ns());
+		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+			if (ioband_limits(rule, unit))
+				KUNIT_EXPECT_LE(test, atomic64_read(&rule->bucket[unit].tat),
+						rule->bucket[unit].rate.burst + 1 +
+						(s64)ktime_get_ns());
+		cond_resched();
+	}
+	kthread_stop(task.task);
+	reserve_rule_free(rule);
 }
 
 static struct kunit_case reserve_cases[] = {
 	KUNIT_CASE(reserve_change),
+	KUNIT_CASE(reserve_change_paid),
 	KUNIT_CASE(reserve_both),
 	KUNIT_CASE(reserve_one),
 	KUNIT_CASE(reserve_undo),

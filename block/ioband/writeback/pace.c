@@ -45,12 +45,10 @@ static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
 static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 {
 	struct dirty_rate rate = { };
-	struct ioband_rule *rule;
 	u64 bps;
 
 	for (struct ioband_grp *grp = own; grp; grp = ioband_parent(grp)) {
-		rule = rcu_dereference(grp->dir[WRITE].rule);
-		if (!rule)
+		if (!ioband_limited(&grp->dir[WRITE].rule))
 			continue;
 		bps = ioband_own_bps(grp, READ_ONCE(own->io_bytes));
 		if (bps)

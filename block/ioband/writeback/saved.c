@@ -36,9 +36,7 @@
 /* The bucket of a gate, NULL without a limit in this unit. */
 static struct ioband_bucket *ioband_bucket_of(struct ioband_dir *gate, enum ioband_unit unit)
 {
-	struct ioband_rule *rule = ioband_gate_rule(gate);
-
-	return rule && rule->bucket[unit].rate.per_sec ? &rule->bucket[unit] : NULL;
+	return ioband_limits(&gate->rule, unit) ? &gate->rule.bucket[unit] : NULL;
 }
 
 /* A second's worth of the lowest limit of a group, U64_MAX without a limit. */

@@ -74,9 +74,11 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	new->blkg.pd = &new->grp.pd;
 	new->grp.pd.blkg = &new->blkg;
 	new->grp.dev = dev;
-	new->grp.lease = alloc_percpu(struct ioband_lease);
-	for (int rw = READ; rw <= WRITE; rw++)
+	new->grp.bought = alloc_percpu(struct ioband_bought);
+	for (int rw = READ; rw <= WRITE; rw++) {
 		ioband_dir_init(&new->grp, &new->grp.dir[rw]);
+		new->grp.dir[rw].rule.reserve = &new->grp.bought->reserve[rw];
+	}
 	ioband_weight_init(&new->grp);
 	if (weight != CGROUP_WEIGHT_DFL)
 		lab_engine_weight(new, weight);
@@ -100,16 +102,13 @@ bool lab_engine_limit(void *group, const char *key, double value)
 
 	for (int rw = READ; rw <= WRITE; rw++) {
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-			struct ioband_rule *spare;
 			u64 limit[IOBAND_NR_UNITS];
 
 			if (strcmp(key, keys[rw][unit]))
 				continue;
 			memcpy(limit, to->grp.dir[rw].own, sizeof(limit));
 			limit[unit] = value;
-			spare = ioband_rule_alloc(GFP_KERNEL);
-			ioband_set_limits(&to->grp, rw, limit, &spare);
-			ioband_rule_free(spare);
+			ioband_set_limits(&to->grp, rw, limit);
 			return true;
 		}
 	}

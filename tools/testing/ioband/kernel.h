@@ -218,6 +218,8 @@ static inline void atomic64_set(atomic64_t *v, s64 i)
 
 void lab_wrote(atomic64_t *v);
 
+#define atomic64_read_acquire(v)	atomic64_read(v)
+
 static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 {
 	if (v->counter != *old) {
@@ -227,6 +229,12 @@ static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 	v->counter = new;
 	lab_wrote(v);
 	return true;
+}
+
+static inline s64 atomic64_cmpxchg(atomic64_t *v, s64 old, s64 new)
+{
+	atomic64_try_cmpxchg(v, &old, new);
+	return old;
 }
 
 static inline s64 atomic64_xchg(atomic64_t *v, s64 new)
@@ -344,12 +352,14 @@ struct mutex { int unused; };
 #define free_percpu(p)		free(p)
 #define per_cpu_ptr(p, cpu)	((__typeof__(p))((char *)(p) + (size_t)(cpu) * LAB_STRIDE))
 #define this_cpu_ptr(p)		per_cpu_ptr(p, lab_cpu)
+#define raw_cpu_ptr(p)		per_cpu_ptr(p, lab_cpu)
 #define this_cpu_inc(var)	((*per_cpu_ptr(&(var), lab_cpu))++)
 #define this_cpu_dec(var)	((*per_cpu_ptr(&(var), lab_cpu))--)
 #define this_cpu_read(var)	(*per_cpu_ptr(&(var), lab_cpu))
 #define this_cpu_add(var, n)	(*per_cpu_ptr(&(var), lab_cpu) += (n))
 #define for_each_possible_cpu(cpu)	for ((cpu) = 0; (cpu) < lab_nr_cpus; (cpu)++)
 #define num_online_cpus()		((unsigned int)lab_nr_cpus)
+#define num_possible_cpus()		((unsigned int)lab_nr_cpus)
 #define raw_smp_processor_id()		((unsigned int)lab_cpu)
 
 #include "kernel_work.h"
