@@ -50,6 +50,8 @@ typedef u64 u64_stats_t;
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 #define smp_mb()		((void)0)
 #define smp_load_acquire(p)	(*(p))
+#define smp_rmb()		((void)0)
+#define smp_wmb()		((void)0)
 #define smp_store_release(p, v)	(*(p) = (v))
 #define BUILD_BUG_ON(c)		((void)sizeof(char[1 - 2 * !!(c)]))
 #define static_assert		_Static_assert
