@@ -3,8 +3,8 @@
  * Reserves: units that CPUs have charged to a limit before any bio uses them.
  *
  * A bio that takes its units from the reserve of its CPU does not write the TAT, whose cache line
- * all CPUs share.  At a limit too low for a batch on each CPU there are no reserves: then few bios
- * pass in the time that such a write takes.
+ * all CPUs share.  At a limit too low for a batch on each CPU there are no reserves: then each bio
+ * reads the clock and writes the TAT.
  *
  * Before a limit makes a bio wait, all units in reserve go back to the TAT.  From then on
  * each I/O pays for itself, and the rate is exact.
