@@ -19,13 +19,13 @@
 #include "bio.h"
 #include "ent.h"
 #include "hooks.h"
-#include "limits/reserve.h"
+#include "limits/rule.h"
 #include "shares/shares.h"
 
 /*
- * The map of ioband.  A bio passes admit.c; if it cannot pay from a reserve (reserve.c),
- * decide.c, where it pays (charge.c), passes as a debt (debt.c), or is held (queue.c)
- * until dispatch.c dispatches and submit.c submits it.  Tasks pay before they submit (door.c,
+ * The map of ioband.  A bio passes admit.c, where it pays; if it cannot, decide.c, where it pays
+ * (charge.c), passes as a debt (debt.c), or is held (queue.c) until dispatch.c dispatches and
+ * submit.c submits it.  Tasks pay before they submit (door.c,
  * ticket.c).  The files of shares/ share a device by weight, see shares.h.  Limits are set by
  * files/limits.c, parse.c, default.c and rule.c.  Buffered writes: writeback.c, pace.c, ahead.c
  * and saved.c.  policy.c describes the model.
@@ -64,12 +64,13 @@
  *	comes or goes changes dev->gen only; each group looks up its gates again before its
  *	next bio is admitted or dispatched.
  *  I11	No write to a sequential zone is held: another one could overtake it.
- *  I12	Units in reserve have been charged to the TAT, and are no more than
- *	IOBAND_RESERVE_NS of the rate.  While a bio waits at a gate, the gate's reserves are
- *	empty, except for units that CPUs were buying when the first bio began to wait; a
- *	bio that finds such units passes before those that wait.
+ *  I12	While a bio waits at a gate, no other passes it there, except one that was being charged
+ *	when the first bio began to wait.
  *  I16	A limit is never in debt: its TAT is a burst from now at most.  What passes without being
  *	paid for is owed by a ticket in the fifo of its group, which pays when it is its turn.
+ *  I17	While current->ioband_free equals ioband_epoch, no limit binds the current task on any
+ *	disk, and it has no debt.  The epoch changes after a gate has come or gone, or a task has
+ *	moved to another cgroup.
  */
 
 struct ioband_dev;
@@ -132,12 +133,6 @@ struct ioband_lease {
 	unsigned int		nr;	/* valid while dev->lease_nr is this */
 };
 
-/* per CPU and group: what it has bought in advance */
-struct ioband_bought {
-	struct ioband_reserve	reserve[2];	/* READ, WRITE */
-	struct ioband_lease	lease;
-};
-
 /* per group, device and unit: what is saved for writes of dirty pages, I15; dev->lock */
 struct ioband_saved {
 	u64			units;		/* U64_MAX: there is no limit */
@@ -151,7 +146,7 @@ struct ioband_grp {
 	struct blkg_policy_data	pd;	/* first */
 	struct ioband_dev	*dev;	/* set before the group is published */
 	struct ioband_stat __percpu *stat;	/* NULL on v2, which has its own */
-	struct ioband_bought __percpu *bought;
+	struct ioband_lease __percpu *lease;
 	bool			offline;	/* dev->lock: the cgroup is removed */
 	struct ioband_dir	dir[2];	/* READ, WRITE */
 
@@ -172,11 +167,20 @@ struct ioband_out {
 	struct work_struct	work;
 };
 
+/* what is counted for a cgroup, on all disks and in both directions */
+enum ioband_counter {
+	IOBAND_LIMITED,		/* its limits; those for all devices count as one */
+	IOBAND_SLOW,		/* of these, below IOBAND_DOOR_BYTES a second */
+	IOBAND_LINES,		/* its fifos in which bios or tickets wait */
+	IOBAND_NR_COUNTERS,
+};
+
 /* per cgroup: settings for all devices; blkcg->lock to write */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;	/* first */
 	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
 	u64			limit[2][IOBAND_NR_UNITS];	/* 0 for none */
+	atomic_t		nr[IOBAND_NR_COUNTERS];
 };
 
 /* the number of cgroups that have limits for all devices */
@@ -298,6 +302,12 @@ static inline bool ioband_has_weights(const struct ioband_dev *dev)
 	return atomic_read(&ioband_nr_weights) || READ_ONCE(dev->share.nr_own);
 }
 
+/* The cgroup whose limits also apply to a cgroup: on the default hierarchy its parent. */
+static inline struct cgroup_subsys_state *ioband_css_above(struct cgroup_subsys_state *css)
+{
+	return cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL;
+}
+
 /* Does any cgroup have limits for all devices? */
 static inline bool ioband_has_defaults(void)
 {
@@ -308,6 +318,15 @@ static inline struct ioband_blkcg *ioband_blkcg(struct blkcg *blkcg)
 {
 	return container_of(blkcg_to_cpd(blkcg, &blkcg_policy_ioband),
 			    struct ioband_blkcg, cpd);
+}
+
+/* Count something of a group for its cgroup; groups of KUnit tests have none. */
+static inline void ioband_count(struct ioband_dir *dir, enum ioband_counter what, int change)
+{
+	struct blkcg_gq *blkg = pd_to_blkg(&dir->grp->pd);
+
+	if (blkg)
+		atomic_add(change, &ioband_blkcg(blkg->blkcg)->nr[what]);
 }
 
 /* The limit of a group's cgroup for all devices, units a second; 0 for no limit. */

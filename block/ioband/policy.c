@@ -11,6 +11,9 @@
  * gates of its group and of all groups above; on v1 only that of its group.  The
  * bio pays at all its gates or at none.
  *
+ *	read(), write()
+ *	    |		door.c: a task takes its turn before it locks anything, for reads and
+ *	    |		direct I/O (ticket.c)
  *	submit_bio()
  *	    |		dirty pages: writeback.c associates the bio with the
  *	    |		group that dirtied them
@@ -19,8 +22,8 @@
  *	admit.c		passes if each gate has room and no bio waits there
  *	    |		else
  *	decide.c	passes as a debt (debt.c), unless it is direct I/O of a task
- *	    |		that holds no lock; the task waits on its way to user space,
- *	    |		and between the parts of a long read() (door.c)
+ *	    |		that holds no lock; the task waits on its way to user space, and
+ *	    |		at doors
  *	    |		else
  *	queue.c		is held in the group's fifo; at each gate the groups below
  *	    |		take turns
@@ -123,7 +126,7 @@ bool ioband_owns_weights(void)
 static void ioband_free_percpu(struct ioband_grp *grp)
 {
 	free_percpu(grp->stat);
-	free_percpu(grp->bought);
+	free_percpu(grp->lease);
 }
 
 /* Returns false if there is no memory; the caller frees what was allocated. */
@@ -131,9 +134,9 @@ static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 {
 	int cpu;
 
-	grp->bought = alloc_percpu_gfp(struct ioband_bought, gfp);
-	if (!stats || !grp->bought)
-		return grp->bought;
+	grp->lease = alloc_percpu_gfp(struct ioband_lease, gfp);
+	if (!stats || !grp->lease)
+		return grp->lease;
 	grp->stat = alloc_percpu_gfp(struct ioband_stat, gfp);
 	if (!grp->stat)
 		return false;
@@ -166,10 +169,8 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 	ioband_dev_get(disk->ioband);
 	grp->dev = disk->ioband;
 	grp->io_bytes = IOBAND_IO_BYTES;
-	for (int rw = READ; rw <= WRITE; rw++) {
+	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(grp, &grp->dir[rw]);
-		grp->dir[rw].rule.reserve = &grp->bought->reserve[rw];
-	}
 	return &grp->pd;
 }
 
@@ -195,7 +196,7 @@ static void ioband_blkg_removed(struct blkcg_gq *blkg)
 
 static void ioband_pd_offline(struct blkg_policy_data *pd)
 {
-	ioband_blkg_removed(pd_to_blkg(pd));
+	ioband_removed(pd_to_grp(pd));
 }
 
 /**

@@ -10,7 +10,11 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 
-/* Calls of up to this length are not divided: what a group below small limits may owe for one. */
+/*
+ * Calls of more than this are divided into parts: what a group below small limits may get at once.
+ * At half of it, readahead of fast arrays would be divided; at twice of it, a call of a group with
+ * 1 MiB/s would take two seconds to begin.
+ */
 #define IOBAND_DOOR_BYTES	SZ_1M
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
@@ -18,9 +22,18 @@
 /* True while a device is ready for limits and weights. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
 
+/* Changes whenever a limit may begin to bind a task that none has bound. */
+extern atomic_long_t ioband_epoch;
+
 ssize_t __ioband_vfs_rw(struct file *file, char __user *buf, size_t count, loff_t *pos, int rw);
 int __ioband_settle(void);
 int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool async, bool nowait);
+
+/* Is the current task bound by no limit, and without a debt?  If not sure, no. */
+static inline bool ioband_is_free(void)
+{
+	return current->ioband_free == atomic_long_read(&ioband_epoch);
+}
 
 /**
  * ioband_vfs_read - vfs_read() in parts, between which the task waits for its limits
@@ -35,7 +48,7 @@ int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool asyn
 static inline ssize_t ioband_vfs_read(struct file *file, char __user *buf, size_t count,
 				      loff_t *pos)
 {
-	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES)
+	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES && !ioband_is_free())
 		return __ioband_vfs_rw(file, buf, count, pos, READ);
 	return vfs_read(file, buf, count, pos);
 }
@@ -44,14 +57,14 @@ static inline ssize_t ioband_vfs_read(struct file *file, char __user *buf, size_
 static inline ssize_t ioband_vfs_write(struct file *file, const char __user *buf, size_t count,
 				       loff_t *pos)
 {
-	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES &&
+	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES && !ioband_is_free() &&
 	    (file->f_flags & (O_DIRECT | O_APPEND)) == O_DIRECT)
 		return __ioband_vfs_rw(file, (char __user *)buf, count, pos, WRITE);
 	return dirty_owner_vfs_write(file, buf, count, pos);
 }
 
 /**
- * ioband_door - have the current task pay its debts, and for direct I/O that it will wait for
+ * ioband_door - have the current task pay its debts, and for what it is about to read or write
  * @file:	the file
  * @rw:		READ or WRITE
  * @pos:	where the I/O begins, or NULL
@@ -65,8 +78,7 @@ static inline ssize_t ioband_vfs_write(struct file *file, const char __user *buf
 static inline int ioband_door(struct file *file, int rw, const loff_t *pos, size_t count,
 			      rwf_t flags)
 {
-	if (static_branch_unlikely(&ioband_key) &&
-	    ((file->f_flags & O_DIRECT) || current->ioband_debts))
+	if (static_branch_unlikely(&ioband_key) && !ioband_is_free())
 		return __ioband_door(file, rw, pos ? *pos : 0, count, false,
 				     flags & RWF_NOWAIT);
 	return 0;
@@ -75,8 +87,7 @@ static inline int ioband_door(struct file *file, int rw, const loff_t *pos, size
 /* As ioband_door(), for I/O that need not wait for its end: it goes on if it may be held. */
 static inline int ioband_door_iocb(struct kiocb *iocb, int rw, size_t count)
 {
-	if (static_branch_unlikely(&ioband_key) &&
-	    ((iocb->ki_flags & IOCB_DIRECT) || current->ioband_debts))
+	if (static_branch_unlikely(&ioband_key) && !ioband_is_free())
 		return __ioband_door(iocb->ki_filp, rw, iocb->ki_pos, count, true,
 				     iocb->ki_flags & IOCB_NOWAIT);
 	return 0;

@@ -117,7 +117,7 @@ class TestWindow(unittest.TestCase):
 
     def test_one_call(self):
         """The metadata of one system call may exceed W; that of the next call must wait until the first is repaid."""
-        first, second = (stream(300, 4096, 0, begin=BEGIN + ns, admitted=True) for ns in (0, 10_000_000))
+        first, second = (stream(300, 4096, 0, begin=BEGIN + ns, admitted=True) for ns in (0, 40_000_000))
         for event in first + second:
             event.meta = True
         self.assertEqual(self.judged(first, limit(window_s=1)), 0)

@@ -17,7 +17,7 @@ PART_NS = PART * NSEC // MIB
 
 
 def line(what, ns, sector, size, task=9, late=None, group=7):
-    """Returns a line of a trace; what: admit, hold or release; ns and late: ns; size: bytes; group: the id of a cgroup."""
+    """Returns a line of a trace; what: admit, hold, release or return; ns and late: ns; size: bytes; group: the id of a cgroup."""
     return (f'  dd-{task} [000] ..... 5.000001: ioband_{what}: dev=250,0 cg={group} op=W sector={sector} bytes={size} ns={ns} piece=0'
             + (f' waited=1 late={late}' if what == 'release' else ' debt=0'))
 
@@ -26,7 +26,8 @@ def call(ns, bios, task=9, apart=PART // 512, paid=True):
     """Returns the lines of a call of bios of PART bytes: the task waits from ns on until that is paid, and submits them."""
     done = ns + bios * PART_NS - PART_NS
     lines = [line('hold', ns, NO_SECTOR, bios * PART, task), line('release', done, NO_SECTOR, 0, 2, 0)] if paid else []
-    return lines + [line('admit', done + i, 1000 + i * apart, PART, task) for i in range(bios)]
+    lines += [line('admit', done + i, 1000 + i * apart, PART, task) for i in range(bios)]
+    return lines + [line('return', done + bios, NO_SECTOR, 0, task)]
 
 
 class TestWindow(unittest.TestCase):
@@ -52,12 +53,14 @@ class TestWindow(unittest.TestCase):
         events = [event for event in self.parsed(call(0, 4)) if event.kind == 'call']
         self.assertEqual([(event.size, event.ios, event.part, event.late) for event in events], [(4 * PART, 4, 4 * PART, 0)])
         self.assertFalse(self.over(call(0, 4)))
+        self.assertFalse(self.over(call(0, 4, apart=4096)))
         self.assertFalse(self.over(call(0, 4), 'ios', 1))
 
     def test_no_call(self):
-        """Bios that nobody waited for, that are not consecutive, or of another task are I/Os of their own."""
+        """Bios that nobody waited for, of the next call, of another task, or owed, are I/Os of their own."""
         self.assertTrue(self.over(call(0, 4, paid=False)))
-        self.assertTrue(self.over(call(0, 4, apart=4096)))
+        self.assertTrue(self.over(call(0, 2) + call(PART_NS, 2, paid=False)))
+        self.assertTrue(self.over([text.replace('debt=0', 'debt=1') for text in call(0, 4)]))
         self.assertTrue(self.over(call(0, 2) + call(PART_NS, 2, task=10, paid=False)))
 
     def test_moved(self):

@@ -23,8 +23,6 @@ LIMITS = tuple(V1_LIMITS.values())
 COUNTERS = KEYS + ('nr_throttled', 'throttled_usec', 'nr_owed', 'share_waits', 'share_wait_usec')
 NOW = ('held', 'debt_usec', 'inflight', 'weight', 'share_ppm', 'got_ppm', 'dirty_bytes', 'writing_bytes')
 MODES = ('off', 'limits', 'on')
-# what CPUs can have in reserve of a limit, as time of its rate; see "batch" in ioband.rst
-RESERVE_NS = 500000
 
 
 @dataclasses.dataclass
@@ -276,9 +274,8 @@ def gate_of(way, text):
         found = pairs(unit.split())
         rate, burst_ns = found.get(key[1:], 0), found.get('burst_ns', 0)
         late_ns = found.get('ahead_ns', 0) - burst_ns
-        most_ns = burst_ns + (RESERVE_NS if found.get('batch') else 0)
         limits[key] = {
-            'burst': round(most_ns * rate / 1e9),
+            'burst': round(burst_ns * rate / 1e9),
             'in_hand': round(min(burst_ns, -late_ns) * rate / 1e9),
             'late_ns': late_ns,
         }

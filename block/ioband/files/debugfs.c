@@ -17,9 +17,9 @@ static void ioband_show_bucket(struct seq_file *sf, struct ioband_rule *rule,
 
 	if (!ioband_limits(rule, unit))
 		return;
-	seq_printf(sf, " %s=%llu burst_ns=%lld batch=%llu ahead_ns=%lld",
+	seq_printf(sf, " %s=%llu burst_ns=%lld ahead_ns=%lld",
 		   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
-		   b->rate.burst, b->rate.batch,
+		   b->rate.burst,
 		   (s64)atomic64_read(&b->tat) - now);
 }
 

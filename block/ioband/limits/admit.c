@@ -2,10 +2,8 @@
 /*
  * Admission: where a bio meets the limits of its group.
  *
- * The fast path takes the cost of the bio at each gate from the reserve that this CPU has
- * of that gate: it takes no lock, and writes no cache line that all CPUs write.  A reserve
- * that runs out is refilled by cmpxchg on the gate's TAT, see reserve.c.  If the TAT does
- * not allow that either, or other bios wait at a gate, decide.c decides under dev->lock.
+ * The fast path charges the bio at each gate by a cmpxchg on the gate's TAT, and takes no lock.  If
+ * a TAT does not allow that, or other bios wait at a gate, decide.c decides under dev->lock.
  */
 #include <linux/compiler_attributes.h>
 #include <linux/ktime.h>
@@ -14,34 +12,89 @@
 
 #include "../ioband.h"
 
-/* The most gates on the lockless path; a bio that has more takes the lock. */
-#define IOBAND_FAST_DEPTH	8
+/* The most charges on the lockless path, one or two at a gate; a bio with more takes the lock. */
+#define IOBAND_FAST_CHARGES	16
+
+/* what has been charged: gates may come or go before it is undone */
+struct ioband_charged {
+	int		nr;
+	atomic64_t	*tat[IOBAND_FAST_CHARGES];
+	s64		cost[IOBAND_FAST_CHARGES];
+};
 
 /*
- * Pay at all gates, without the lock, or at none.  The gates that were charged are kept for
- * the undo path, since a gate may come or go meanwhile.
+ * Charge units to a limit, or only look whether there is room, if @charged is NULL.  Without the
+ * lock there is none for what costs more than a burst.  The cost is rounded up.
  */
-static noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
+static __always_inline bool ioband_charge_now(struct ioband_bucket *b, u64 units, s64 now,
+					      struct ioband_charged *charged)
 {
-	struct ioband_rule *rules[IOBAND_FAST_DEPTH] __uninitialized;
-	u64 paid[IOBAND_FAST_DEPTH] __uninitialized;
-	int nr = 0;
+	u64 rem = 0;
+	s64 cost = ioband_price(b, units, &rem) + !!rem, tat, new;
 
+	do {
+		/* pairs with ioband_change_rate(): the burst is no older than the TAT */
+		tat = atomic64_read_acquire(&b->tat);
+		new = max(tat, now) + cost;
+		if (new > now + READ_ONCE(b->rate.burst))
+			return false;
+		if (!charged)
+			return true;
+		if (charged->nr == IOBAND_FAST_CHARGES)
+			return false;
+	} while (unlikely(atomic64_cmpxchg(&b->tat, tat, new) != tat));
+	charged->tat[charged->nr] = &b->tat;
+	charged->cost[charged->nr++] = cost;
+	return true;
+}
+
+/* As ioband_charge_now(), at all gates: false if one has no room, or bios wait there. */
+static __always_inline bool ioband_charge_all(struct ioband_dir *gate, u32 bytes,
+					      struct ioband_charged *charged)
+{
+	s64 now;
+
+	for (struct ioband_dir *up = gate; up; up = READ_ONCE(up->up))
+		if (ioband_crowded(up))
+			return false;
+	now = ktime_get_ns();
 	for (; gate; gate = READ_ONCE(gate->up)) {
-		/* if other bios wait at the gate, this one has to wait behind them */
-		if (ioband_crowded(gate) || nr == IOBAND_FAST_DEPTH)
-			goto undo;
-		rules[nr] = &gate->rule;
-		paid[nr] = ioband_owing(rules[nr], bytes);
-		if (!ioband_reserve_pay(rules[nr], paid[nr]))
-			goto undo;
-		nr++;
+		struct ioband_rule *rule = &gate->rule;
+		unsigned int limited = ioband_limited(rule);
+
+		if (((limited & BIT(IOBAND_BYTES)) && bytes &&
+		     !ioband_charge_now(&rule->bucket[IOBAND_BYTES], bytes, now, charged)) ||
+		    ((limited & BIT(IOBAND_IOS)) &&
+		     !ioband_charge_now(&rule->bucket[IOBAND_IOS], 1, now, charged)))
+			return false;
 	}
 	return true;
-undo:
-	while (nr--)
-		ioband_reserve_return(rules[nr], paid[nr]);
+}
+
+/**
+ * ioband_admit - charge a bio at all its gates without the lock, or at none
+ * @gate:	the lowest gate
+ * @bytes:	how many bytes it is charged for; 0 for the rest of a split
+ *
+ * Context: RCU read side.
+ * Return: false if a limit has no room, or bios wait at a gate: this one has to wait behind them.
+ */
+noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
+{
+	struct ioband_charged charged __uninitialized;
+
+	charged.nr = 0;
+	if (likely(ioband_charge_all(gate, bytes, &charged)))
+		return true;
+	while (charged.nr--)
+		atomic64_sub(charged.cost[charged.nr], charged.tat[charged.nr]);
 	return false;
+}
+
+/* Would a bio probably be admitted?  RCU read side; the answer may change. */
+bool ioband_may_pass(struct ioband_dir *gate, u32 bytes)
+{
+	return ioband_charge_all(gate, bytes, NULL);
 }
 
 /*
@@ -97,36 +150,11 @@ static __always_inline bool ioband_passed(struct bio *bio)
 /* Slow path of ioband_cap().  Returns true if @bio is held. */
 static noinline bool ioband_admit_slow(struct bio *bio)
 {
-	struct ioband_grp *grp = blkg_to_grp(bio->bi_blkg);
-	struct ioband_dir *dir = &grp->dir[bio_data_dir(bio)];
-
-	/* a flush without data is free */
-	if (op_is_flush(bio->bi_opf) && !bio_sectors(bio))
-		return false;
-
-	/* what writeback has to pay, ioband_decide_bound() knows: it may have been paid */
-	if (!ioband_is_paced(bio) && !ioband_is_stale(dir)) {
-		bool admitted;
-
-		scoped_guard(preempt)
-			admitted = ioband_admit(READ_ONCE(dir->lim),
-						ioband_units(bio, IOBAND_BYTES));
-		if (admitted)
-			return ioband_passed(bio);
-	}
 	/* a bio that may wait for its limits gives back its place in the device, or in one above */
 	if (static_branch_unlikely(&ioband_share_key) && ioband_is_carried(bio) &&
 	    !ioband_is_paced(bio))
 		ioband_share_return(bio);
 	return ioband_judge(bio);
-}
-
-/* The upper of two gates has not enough in reserve: undo the payment at the lower gate. */
-static noinline bool ioband_admit_undo(struct bio *bio, struct ioband_rule *rule, u64 paid)
-{
-	ioband_reserve_return(rule, paid);
-	preempt_enable();
-	return ioband_admit_slow(bio);
 }
 
 /* A bio passes that meets no limit. */
@@ -155,18 +183,18 @@ static __always_inline u32 ioband_bytes_done(const struct bio *bio, u32 bytes)
 }
 
 /*
- * The fast path: no gates, or one or two gates with enough in reserve.  Functions are called
- * at its end only, so that no registers need be saved.  @special is a constant.
+ * The fast path.  Functions are called at its end only, so that no registers need be saved.
+ * @special is a constant.
  */
 static __always_inline bool ioband_cap(struct bio *bio, bool special)
 {
 	u32 bytes = special ? ioband_units(bio, IOBAND_BYTES) : bio->bi_iter.bi_size;
 	const blk_opf_t opf = bio->bi_opf;
 	const unsigned int rw = op_is_write(opf);
-	struct ioband_dir *dir, *lim, *up;
+	struct ioband_dir *dir, *lim;
 	struct ioband_grp *grp;
 	struct ioband_dev *dev;
-	u64 units;
+	bool admitted;
 
 	/*
 	 * This is an RCU read side, too: a group whose activation fails is freed while its
@@ -184,28 +212,20 @@ static __always_inline bool ioband_cap(struct bio *bio, bool special)
 	dir = &grp->dir[rw];
 	/* calculate it once */
 	OPTIMIZER_HIDE_VAR(dir);
+	/* a flush without data is free */
+	if (unlikely(!bytes) && op_is_flush(opf) && !bio_sectors(bio))
+		return ioband_unlimited(bio);
 	if (unlikely(ioband_is_older(dir, dev, rw)))
 		goto slow;
 	lim = READ_ONCE(dir->lim);
 	if (!lim)
 		return ioband_unlimited(bio);
-	if (unlikely(!bytes || (special && ioband_is_paced(bio))))
+	/* what writeback has to pay, ioband_decide_bound() knows: it may have been paid */
+	if (unlikely(special && ioband_is_paced(bio)))
 		goto slow;
-	/* while bios wait at a gate, its reserve is empty: I12 */
-	units = ioband_owing(&lim->rule, bytes);
-	up = READ_ONCE(lim->up);
-	if (!up) {
-		if (unlikely(!ioband_reserve_take(&lim->rule, units)))
-			goto slow;
-		preempt_enable();
-		return ioband_passed(bio);
-	}
-	if (unlikely(READ_ONCE(up->up)) || unlikely(!ioband_reserve_take(&lim->rule, units)))
-		goto slow;
-	if (unlikely(!ioband_reserve_take(&up->rule, ioband_owing(&up->rule, bytes))))
-		return ioband_admit_undo(bio, &lim->rule, units);
+	admitted = ioband_admit(lim, bytes);
 	preempt_enable();
-	return ioband_passed(bio);
+	return likely(admitted) ? ioband_passed(bio) : ioband_admit_slow(bio);
 slow:
 	preempt_enable();
 	return ioband_admit_slow(bio);

@@ -7,31 +7,18 @@
 #include "../ioband.h"
 
 /* Charge a cost, ns, if the TAT allows a dispatch now of what arrived at @arrival. */
-bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
+static bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 {
-	s64 tat, burst;
+	s64 tat, burst = b->rate.burst;
 
 	/* what costs nothing does not use up what is in hand */
 	do {
-		/* pairs with ioband_change_rate(): the burst is no older than the TAT */
-		tat = atomic64_read_acquire(&b->tat);
-		burst = READ_ONCE(b->rate.burst);
+		tat = atomic64_read(&b->tat);
 		if (ioband_when(tat, arrival, cost, burst) > now)
 			return false;
 	} while (cost && atomic64_cmpxchg(&b->tat, tat,
 					  ioband_charge(tat, now, cost, burst)) != tat);
 	return true;
-}
-
-/* As ioband_take(); if the TAT does not allow it, take back what CPUs have in reserve. */
-static bool ioband_take_all(struct ioband_rule *rule, struct ioband_bucket *b,
-			    s64 cost, s64 arrival, s64 now)
-{
-	/* a bio that costs more than a burst uses all of it: nothing may stay in reserve */
-	if (cost > b->rate.burst)
-		ioband_reserve_reclaim(rule);
-	return ioband_take(b, cost, arrival, now) ||
-	       (ioband_reserve_reclaim(rule) && ioband_take(b, cost, arrival, now));
 }
 
 /* The cost of a bio at a limit, ns; it is also stored for ioband_gate_unpay(). */
@@ -84,7 +71,7 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 
 
 		if (!ioband_binds(gate, bio, unit))
 			continue;
-		if (!ioband_take_all(&gate->rule, b, ioband_bill(gate, bio, unit), arrival, now)) {
+		if (!ioband_take(b, ioband_bill(gate, bio, unit), arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
 		}
@@ -161,24 +148,44 @@ static s64 ioband_price_of_many(const struct ioband_bucket *b, u64 units)
 	return ioband_price(b, min(units, BIT_ULL(33)), &rem);
 }
 
-/* Give units back, but no more than an idle group has in hand. */
-static void ioband_give_back(struct ioband_bucket *b, u64 units, s64 now)
+/*
+ * Give units back, but no more than if the @used ones alone had been paid for at @paid_ns: what was
+ * earned for a payment beyond a burst is not in hand.  The TAT forgets a payment when it has
+ * passed, unless others have waited since (@busy): then there is nothing to give back.
+ */
+static void ioband_give_back(struct ioband_bucket *b, u64 units, u64 used, s64 paid_ns, bool busy,
+			     s64 now)
 {
+	s64 least = max(now, paid_ns + min(ioband_price_of_many(b, used), b->rate.burst));
 	s64 tat = atomic64_read(&b->tat);
 
-	while (tat > now && !atomic64_try_cmpxchg(&b->tat, &tat,
-						  max(tat - ioband_price_of_many(b, units), now)))
+	if (!busy && now >= paid_ns + min(ioband_price_of_many(b, used + units), b->rate.burst))
+		return;
+	while (tat > least &&
+	       !atomic64_try_cmpxchg(&b->tat, &tat,
+				     max(tat - ioband_price_of_many(b, units), least)))
 		;
 }
 
-/* Give back what a group has paid for I/O that is not submitted.  dev->lock held. */
-void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 now)
+/**
+ * ioband_unpay - give back what a group has paid for I/O that is not submitted
+ * @dir:	the group and direction
+ * @credit:	what a task has paid for
+ * @now:	ns
+ *
+ * Context: dev->lock held.
+ */
+void ioband_unpay(struct ioband_dir *dir, const struct ioband_ticket *credit, s64 now)
 {
+	s64 paid_ns = ioband_arrival(&credit->bio);
+	bool busy = dir->held && dir->held_since <= paid_ns;
+
 	ioband_relink(dir, now);
 	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 			if (ioband_limits(&gate->rule, unit))
-				ioband_give_back(&gate->rule.bucket[unit], units[unit], now);
+				ioband_give_back(&gate->rule.bucket[unit], credit->paid[unit],
+						 credit->units[unit], paid_ns, busy, now);
 		/* its first bio is due earlier now */
 		if (gate->gate.head)
 			ioband_place(gate->grp->dev, &gate->gate, now);
@@ -222,23 +229,6 @@ s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNI
 		ns = max(ns, ioband_gate_ns(gate, READ_ONCE(units[IOBAND_BYTES]),
 					    READ_ONCE(units[IOBAND_IOS]), now));
 	return ns;
-}
-
-/* Would a bio of a length probably pass without a wait?  RCU read side; the answer may change. */
-bool ioband_may_pass(const struct ioband_dir *dir, u64 bytes)
-{
-	s64 now = 0;
-
-	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up)) {
-		if (ioband_crowded(gate))
-			return false;
-		if (ioband_reserve_has(&gate->rule, bytes))
-			continue;
-		now = now ?: ktime_get_ns();
-		if (ioband_gate_ns(gate, bytes, 1, now))
-			return false;
-	}
-	return true;
 }
 
 /**

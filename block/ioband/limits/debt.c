@@ -55,6 +55,14 @@ bool ioband_in_debt(void)
 	return current->ioband_debts;
 }
 
+/* Have the current task wait for a ticket on its way to user space, and at doors. */
+static void ioband_debt_note(struct ioband_ticket *ticket)
+{
+	ticket->next = current->ioband_debts;
+	current->ioband_debts = ticket;
+	current->ioband_free = 0;
+}
+
 /*
  * The current task's debt in a direction of a group, for which it waits later: one that is still in
  * line, or a new one.  NULL for tasks that limits of the group do not bind, or without memory.
@@ -80,8 +88,10 @@ static struct ioband_ticket *ioband_own_debt(struct ioband_dir *dir)
 		return NULL;
 	ticket->debt = true;
 	ioband_ticket_give(ticket, dir);
-	ticket->next = current->ioband_debts;
-	current->ioband_debts = ticket;
+	/* what a call did not pay for at its turn goes before those that have not had theirs */
+	if (current->ioband_credit)
+		bio_set_flag(&ticket->bio, BIO_BPS_THROTTLED);
+	ioband_debt_note(ticket);
 	return ticket;
 }
 
@@ -176,24 +186,59 @@ static s64 ioband_gate_owed_ns(struct ioband_dir *gate, s64 now)
 	return ioband_units_ns(gate, units, now);
 }
 
-/* How long a task of a group has to wait that starts one in the group @child, ns. */
-static s64 ioband_fork_ns(struct ioband_grp *grp, struct cgroup_subsys_state *child)
+/* Do groups below a gate owe more than a second's worth?  Returns the rest, ns.  dev->lock held. */
+static s64 ioband_gate_deep_ns(struct ioband_dir *gate, s64 now)
 {
-	s64 now = ktime_get_ns(), owed_ns = 0;
+	return ioband_crowded(gate) ? ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC : 0;
+}
+
+/* Has a ticket of a task that waits for others' debts at a gate no reason to wait any more? */
+bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
+{
+	struct ioband_dir *gate = ioband_ticket_dir(ticket);
+
+	guard(spinlock_irqsave)(&gate->grp->dev->lock);
+	return gate->grp->dev->dead || ioband_gate_deep_ns(gate, ktime_get_ns()) <= 0;
+}
+
+/* Have the current task look at its debts on its way to user space. */
+static void ioband_wait_later(struct gendisk *disk)
+{
+	if (!current->throttle_disk)
+		current->throttle_disk = ioband_get_disk(disk);
+	set_notify_resume(current);
+}
+
+/* Have the current task wait for deep debts at a gate, as they are now.  dev->lock held. */
+static void ioband_wait_at(struct ioband_dir *gate, s64 now)
+{
+	s64 ns = gate ? ioband_gate_deep_ns(gate, now) : 0;
+	struct ioband_ticket *ticket;
+
+	if (ns <= 0)
+		return;
+	ticket = ioband_ticket_alloc(GFP_NOWAIT | __GFP_ACCOUNT);
+	if (!ticket)
+		return;
+	ioband_ticket_give(ticket, gate);
+	ticket->until_ns = now + ns;
+	ioband_debt_note(ticket);
+	ioband_wait_later(gate->grp->dev->disk);
+}
+
+/* A task of a group starts one in the group @child. */
+static void ioband_fork_below(struct ioband_grp *grp, struct cgroup_subsys_state *child)
+{
+	s64 now = ktime_get_ns();
 
 	if (!ioband_is_ready(grp) ||
 	    !(ioband_may_owe(&grp->dir[READ]) || ioband_may_owe(&grp->dir[WRITE])))
-		return 0;
+		return;
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	for (int rw = READ; rw <= WRITE && !grp->dev->dead; rw++) {
-		struct ioband_dir *gate;
-
 		ioband_relink(&grp->dir[rw], now);
-		gate = ioband_gate_of(&grp->dir[rw], child);
-		if (gate && ioband_crowded(gate))
-			owed_ns = max(owed_ns, ioband_gate_owed_ns(gate, now));
+		ioband_wait_at(ioband_gate_of(&grp->dir[rw], child), now);
 	}
-	return owed_ns - IOBAND_HELD_NS;
 }
 
 /**
@@ -211,49 +256,43 @@ void ioband_wait_for(struct gendisk *disk, s64 ns)
 
 	if (current->flags & (PF_KTHREAD | PF_EXITING))
 		return;
-	while (ticket && !ticket->until_ns)
+	while (ticket && (!ticket->until_ns || ticket->bio.bi_blkg))
 		ticket = ticket->next;
 	if (!ticket) {
 		ticket = ioband_ticket_alloc(GFP_NOWAIT | __GFP_ACCOUNT);
 		if (!ticket)
 			return;
-		ticket->next = current->ioband_debts;
-		current->ioband_debts = ticket;
+		ioband_debt_note(ticket);
 	}
 	ticket->until_ns = max(ticket->until_ns, (s64)ktime_get_ns() + ns);
-	if (!current->throttle_disk)
-		current->throttle_disk = ioband_get_disk(disk);
-	set_notify_resume(current);
+	ioband_wait_later(disk);
 }
 
 /*
  * The current task starts another one, which does not run yet.  If groups below the limits that
- * bind both owe more than IOBAND_HELD_NS, it waits for the rest on its way to user space: it could
- * leave debts to tasks that are killed.  Tasks of the root group, which can have limits on v1, do
- * not wait, since an administrator has to be able to change these.
+ * bind both owe more than a second's worth, it waits for the rest of that on its way to user space,
+ * or until limits change: it could leave debts to tasks that are killed.  Tasks of the root group,
+ * which can have limits on v1, do not wait, since an administrator has to be able to change these.
  */
 void ioband_fork(struct task_struct *child)
 {
 	struct cgroup_subsys_state *css;
-	struct ioband_grp *grp;
 	struct blkcg_gq *blkg;
-	s64 ns;
 
 	/* the parent's tickets are its own */
 	child->ioband_credit = NULL;
 	child->ioband_debts = NULL;
+	/* it may be in another cgroup */
+	child->ioband_free = 0;
 	/* workers of io_uring wait between two pieces of work */
 	if (!static_branch_unlikely(&ioband_key) ||
 	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
 	guard(rcu)();
 	for (css = task_css(current, io_cgrp_id); css->parent; css = css->parent) {
-		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
-			grp = blkg_to_grp(blkg);
-			ns = grp ? ioband_fork_ns(grp, task_css(child, io_cgrp_id)) : 0;
-			if (ns > 0)
-				ioband_wait_for(grp->dev->disk, ns);
-		}
+		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
+			if (blkg_to_grp(blkg))
+				ioband_fork_below(blkg_to_grp(blkg), task_css(child, io_cgrp_id));
 		if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
 			break;
 	}

@@ -13,10 +13,10 @@
 /*
  * May limits hold a bio?  Whoever waits for what its submitter has locked would wait, too.  So
  * limits hold asynchronous direct I/O that a task asks for before it takes a lock, and only as
- * much as IOBAND_HELD_NS allows, but not what a credit was too small for.  They also hold what a
+ * much as they allow in a second, but not what a credit was too small for.  They also hold what a
  * driver's thread does for a device above, but no metadata, no swap, and no write to a zone (I11).
  */
-static bool ioband_may_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
+static bool ioband_may_hold(struct ioband_dir *dir, struct bio *bio)
 {
 	if (ioband_in_order(bio))
 		return false;
@@ -24,7 +24,7 @@ static bool ioband_may_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 		return !bio_issue_as_root_blkg(bio);
 	return bio_flagged(bio, BIO_UNLOCKED) && !current->journal_info &&
 	       !(current->flags & PF_MEMALLOC_NOFS) && !current->ioband_credit &&
-	       ioband_may_line_up(dir, ioband_units(bio, IOBAND_BYTES), now);
+	       ioband_may_line_up(dir, ioband_units(bio, IOBAND_BYTES));
 }
 
 enum ioband_verdict {
@@ -39,7 +39,7 @@ enum ioband_verdict {
 static enum ioband_verdict ioband_decide_bound(struct ioband_dir *dir, struct bio *bio,
 					       struct cgroup_subsys_state *asker, s64 now)
 {
-	bool paced = ioband_is_paced(bio), holds = !paced && ioband_may_hold(dir, bio, now);
+	bool paced = ioband_is_paced(bio), holds = !paced && ioband_may_hold(dir, bio);
 	/* unpaid pages: on v1 the bio is the group's that writes them, on v2 the inode's */
 	bool nobodys = paced && cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_is_nobodys(bio);
 

@@ -34,6 +34,15 @@ bool ioband_is_default(char *buf, char **body)
 	return len && isspace(**body);
 }
 
+/* A cgroup begins or ends to have such limits; they count as slow, whatever they are. */
+static void ioband_count_default(struct ioband_blkcg *b, int change)
+{
+	atomic_add(change, &ioband_nr_defaults);
+	atomic_add(change, &b->nr[IOBAND_LIMITED]);
+	atomic_add(change, &b->nr[IOBAND_SLOW]);
+	ioband_bound_anew();
+}
+
 static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_limits *limits)
 {
 	bool had = ioband_has_default(b);
@@ -46,7 +55,7 @@ static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_li
 				WRITE_ONCE(b->limit[rw][unit], limit == U64_MAX ? 0 : limit);
 		}
 	}
-	atomic_add(ioband_has_default(b) - had, &ioband_nr_defaults);
+	ioband_count_default(b, ioband_has_default(b) - had);
 }
 
 /* Have the limits of a group's cgroup for all devices apply to the group. */
@@ -97,7 +106,7 @@ void ioband_drop_defaults(struct blkcg *blkcg)
 	struct ioband_blkcg *b = ioband_blkcg(blkcg);
 
 	guard(spinlock_irq)(&blkcg->lock);
-	atomic_sub(ioband_has_default(b), &ioband_nr_defaults);
+	ioband_count_default(b, -ioband_has_default(b));
 	memset(b->limit, 0, sizeof(b->limit));
 }
 
@@ -117,7 +126,7 @@ void ioband_default_online(struct ioband_grp *grp)
 /* Do such limits of a cgroup, or of a cgroup above it, apply to it? */
 static bool ioband_wants_default(struct cgroup_subsys_state *css)
 {
-	for (; css; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
+	for (; css; css = ioband_css_above(css))
 		if (ioband_has_default(ioband_blkcg(css_to_blkcg(css))))
 			return true;
 	return false;

@@ -5,8 +5,11 @@
  * Direct I/O is paid before it is submitted, by a ticket, so that nothing waits with a lock.  Only
  * asynchronous I/O goes on without, as long as its bios may be held.
  *
- * Reads of the page cache pass as a debt, see debt.c.  A read() of many megabytes would make a debt
- * of all of them.  So it is divided into parts, and the task repays between two parts.
+ * A task that reads pages which are not in the page cache takes its turn in the same way, and pays
+ * for up to a burst.  What it reads beyond that, as by readahead, is a debt at the head of the
+ * line, see debt.c.  Without that, each of many tasks could begin a debt at the same time.
+ *
+ * A read() or write() of many megabytes is divided into parts, each of which is paid for by itself.
  */
 #include <linux/backing-dev.h>
 #include <linux/ioband.h>
@@ -35,96 +38,177 @@ struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backin
 	/* only a disk can be the owner of a backing device */
 	if (!owner)
 		return NULL;
-	ioband_default_meet(css, dev_to_disk(owner));
-	for (; css && !blkg; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL)
+	if (ioband_has_defaults())
+		ioband_default_meet(css, dev_to_disk(owner));
+	for (; css && !blkg; css = ioband_css_above(css))
 		blkg = blkg_lookup(css_to_blkcg(css), dev_to_disk(owner)->queue);
 	grp = blkg ? blkg_to_grp(blkg) : NULL;
 	return grp && ioband_is_ready(grp) ? grp : NULL;
 }
 
 /*
- * The inode of a file on a disk or of a block device, NULL for another file.  Overlayfs opens the
- * real file later, for a read() of its own.
+ * The inode of a file on a disk or of a block device, NULL for another file, or if its pages are
+ * memory.  Overlayfs opens the real file later, for a read() of its own.
  */
 static struct inode *ioband_inode_of(struct file *file)
 {
 	struct inode *inode = S_ISREG(file_inode(file)->i_mode) ?
 		d_real_inode(file_dentry(file)) : file->f_mapping->host;
 
-	return S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode) ? inode : NULL;
+	return (S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) && !IS_DAX(inode) &&
+	       READ_ONCE(inode_to_bdi(inode)->owner) ? inode : NULL;
 }
 
 /*
- * A part of a read() or write() by the current task, bytes, in I/Os of a page; SIZE_MAX without
- * limits.  Direct I/O is paid before, so that parts of it are as short as can be.
+ * Can a limit bind the current task on any disk?  If none can, it passes doors at once until that
+ * may have changed, I17.  Sets @slow if one may allow less than IOBAND_DOOR_BYTES a second.  RCU
+ * read side.
  */
-static size_t ioband_part_of(struct file *file, int rw)
+static __always_inline bool ioband_may_bind_task(bool *slow)
 {
-	struct inode *inode = ioband_inode_of(file);
-	u64 bytes = U64_MAX;
+	bool bound = false;
+	/* pairs with ioband_bound_anew() */
+	unsigned long epoch = atomic_long_read_acquire(&ioband_epoch);
 
-	if (!inode)
-		return SIZE_MAX;
-	guard(rcu)();
-	for (struct ioband_grp *grp = ioband_bdi_grp(task_css(current, io_cgrp_id),
-						     inode_to_bdi(inode));
-	     grp; grp = ioband_parent(grp)) {
-		const struct ioband_dir *dir = &grp->dir[rw];
+	for (struct cgroup_subsys_state *css = task_css(current, io_cgrp_id); css;
+	     css = ioband_css_above(css)) {
+		struct ioband_blkcg *b = ioband_blkcg(css_to_blkcg(css));
 
-		if (!ioband_limited(&dir->rule))
-			continue;
-		bytes = min(bytes, READ_ONCE(dir->limit[IOBAND_BYTES]));
-		if (READ_ONCE(dir->limit[IOBAND_IOS]) < U32_MAX)
-			bytes = min(bytes, READ_ONCE(dir->limit[IOBAND_IOS]) << PAGE_SHIFT);
+		if (atomic_read(&b->nr[IOBAND_LIMITED])) {
+			bound = true;
+			*slow |= atomic_read(&b->nr[IOBAND_SLOW]);
+		}
 	}
-	if (bytes >= SIZE_MAX)
-		return SIZE_MAX;
-	return file->f_flags & O_DIRECT ? IOBAND_DOOR_BYTES : max_t(u64, bytes, IOBAND_DOOR_BYTES);
+	if (!bound && !current->ioband_debts)
+		current->ioband_free = epoch;
+	return bound;
 }
 
-/* May one more bio of the current task's group be held?  In any case its gates are up to date. */
-static bool ioband_may_go_on(struct ioband_dir *dir, u64 bytes)
+/* A task has moved to another cgroup.  Context: may sleep. */
+void ioband_moved(struct cgroup_taskset *tset)
 {
-	s64 now;
+	ioband_bound_anew();
+}
 
-	guard(spinlock_irqsave)(&dir->grp->dev->lock);
-	now = ktime_get_ns();
-	ioband_relink(dir, now);
-	return ioband_may_line_up(dir, bytes, now);
+/* The direction of the group that pays for the current task's I/O to an inode, if it has limits. */
+static struct ioband_dir *ioband_door_dir(struct inode *inode, int rw)
+{
+	struct ioband_grp *grp = ioband_bdi_grp(task_css(current, io_cgrp_id),
+						inode_to_bdi(inode));
+	struct ioband_dir *dir = grp ? &grp->dir[rw] : NULL;
+
+	if (dir && ioband_is_stale(dir)) {
+		guard(spinlock_irqsave)(&grp->dev->lock);
+		ioband_relink(dir, ktime_get_ns());
+	}
+	return dir && READ_ONCE(dir->lim) ? dir : NULL;
+}
+
+/* Is nothing of the current task's group in line anywhere?  RCU read side. */
+static bool ioband_is_first(void)
+{
+	struct blkcg *blkcg = css_to_blkcg(task_css(current, io_cgrp_id));
+
+	return !atomic_read(&ioband_blkcg(blkcg)->nr[IOBAND_LINES]);
+}
+
+/* Is a page in the page cache that has readahead go on?  RCU read side. */
+static bool ioband_is_mark(struct address_space *mapping, pgoff_t index)
+{
+	struct folio *folio = xa_load(&mapping->i_pages, index);
+
+	return folio && !xa_is_value(folio) && folio_test_readahead(folio);
+}
+
+/*
+ * What is paid at the door for a read of the page cache, bytes: nothing if all its pages are there,
+ * and it causes no readahead.  It is no more than any burst, so that it can be given back exactly.
+ * What is read beyond that is a debt, at the head of the line.  RCU read side.
+ */
+static size_t ioband_missing(struct file *file, struct address_space *mapping, loff_t pos,
+			     size_t count)
+{
+	const struct file_ra_state *ra = &file->f_ra;
+	pgoff_t first = pos >> PAGE_SHIFT, last = (pos + count - 1) >> PAGE_SHIFT;
+	pgoff_t mark = ra->start + ra->size - ra->async_size, missing;
+
+	last = min(last, first + (IOBAND_DOOR_BYTES >> PAGE_SHIFT) - 1);
+	if (ra->async_size && mark >= first && mark <= last && ioband_is_mark(mapping, mark))
+		return PAGE_SIZE;
+	/* page_cache_next_miss() does not look at index 0 */
+	if (!first && !xa_load(&mapping->i_pages, 0))
+		missing = 0;
+	else if (last)
+		missing = page_cache_next_miss(mapping, max(first, 1), last - max(first, 1) + 1);
+	else
+		return 0;
+	if (missing < first || missing > last)
+		return 0;
+	return min((last - missing + 1) << PAGE_SHIFT, IOBAND_BURST_BYTES);
+}
+
+/* Do tasks share the position of a file, which is locked while one of them reads? */
+static bool ioband_is_shared(struct file *file)
+{
+	return (file->f_mode & FMODE_ATOMIC_POS) && file_count(file) > 1;
+}
+
+/*
+ * Have the current task pay its debts, and give back what it has left of the last call.  A task can
+ * ask for many I/Os in one system call.
+ */
+static noinline int ioband_door_debts(struct file *file, bool nowait)
+{
+	ioband_credit_return();
+	if (nowait && ioband_in_debt())
+		return ioband_inode_of(file) ? -EAGAIN : 0;
+	while (ioband_debts_wait())
+		;
+	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
 int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool async, bool nowait)
 {
-	struct inode *inode = ioband_inode_of(file);
-	struct ioband_grp *grp;
+	bool direct = file->f_flags & O_DIRECT, slow = count > IOBAND_DOOR_BYTES;
 	struct ioband_dir *dir;
 	struct gendisk *disk;
+	struct inode *inode;
+	int ret;
 
-	/* a call can ask for many I/Os, one after the other */
-	if (nowait && ioband_in_debt())
-		return inode ? -EAGAIN : 0;
-	while (ioband_debts_wait())
-		;
-	if (fatal_signal_pending(current))
-		return -EINTR;
-	if (!inode || !(file->f_flags & O_DIRECT))
-		return 0;
-	ioband_credit_return();
-	count = min(count, MAX_RW_COUNT);
-	if (rw == READ)
-		count = min_t(u64, count, max(i_size_read(inode) - pos, 0));
-	scoped_guard(rcu) {
-		grp = ioband_bdi_grp(task_css(current, io_cgrp_id), inode_to_bdi(inode));
-		dir = grp ? &grp->dir[rw] : NULL;
-		if (!count || !dir || !ioband_may_owe(dir))
-			return 0;
-		disk = grp->dev->disk;
-		if (ioband_is_stale(dir))
-			ioband_may_go_on(dir, count);
-		if (ioband_may_pass(dir, count) || (async && ioband_may_go_on(dir, count)))
-			return 0;
+	if (current->ioband_debts || current->ioband_credit) {
+		ret = ioband_door_debts(file, nowait);
+		if (ret)
+			return ret;
 	}
-	return nowait ? -EAGAIN : ioband_prepay(disk, rw, count);
+	scoped_guard(rcu) {
+		if (!ioband_may_bind_task(&slow))
+			return 0;
+		/* it may be held, or is paid when its pages are dirtied */
+		if (direct ? async && !slow && ioband_is_first() : rw == WRITE)
+			return 0;
+		inode = ioband_inode_of(file);
+		if (!inode)
+			return 0;
+		count = min(count, MAX_RW_COUNT);
+		if (rw == READ)
+			count = min_t(u64, count, max(i_size_read(inode) - pos, 0));
+		dir = count ? ioband_door_dir(inode, rw) : NULL;
+		if (!dir || (direct && async && ioband_may_line_up(dir, count)) ||
+		    ioband_may_pass(READ_ONCE(dir->lim),
+				    direct ? count : min(count, IOBAND_BURST_BYTES)))
+			return 0;
+		if (!direct)
+			count = ioband_is_shared(file) ? 0 :
+				ioband_missing(file, inode->i_mapping, pos, count);
+		if (!count)
+			return 0;
+		disk = dir->grp->dev->disk;
+	}
+	if (nowait)
+		return -EAGAIN;
+	ret = ioband_prepay(disk, rw, count);
+	/* what is in the page cache can be read from a disk that is removed */
+	return ret == -EIO && !direct ? 0 : ret;
 }
 
 int __ioband_settle(void)
@@ -136,8 +220,13 @@ int __ioband_settle(void)
 
 ssize_t __ioband_vfs_rw(struct file *file, char __user *buf, size_t count, loff_t *pos, int rw)
 {
-	size_t part = ioband_part_of(file, rw), len;
+	size_t part = SIZE_MAX, len;
 	ssize_t ret, done = 0;
+	bool slow;
+
+	scoped_guard(rcu)
+		if (ioband_may_bind_task(&slow) && ioband_inode_of(file))
+			part = IOBAND_DOOR_BYTES;
 
 	/* the whole call may be refused, for its length or alignment, or ends at MAX_RW_COUNT */
 	if ((ssize_t)count < 0 || !access_ok(buf, count) ||

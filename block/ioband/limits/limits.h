@@ -5,7 +5,6 @@
 /* What the files of limits call of each other, and what others call.  Included by ioband.h. */
 
 /* charge.c */
-bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now);
 bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now);
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio);
@@ -13,27 +12,30 @@ bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now);
 u64 ioband_bio_turn(const struct ioband_dir *gate, const struct bio *bio);
 bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 void ioband_gate_used(struct ioband_dir *gate);
-void ioband_unpay(struct ioband_dir *dir, const u64 units[IOBAND_NR_UNITS], s64 now);
+void ioband_unpay(struct ioband_dir *dir, const struct ioband_ticket *credit, s64 now);
 s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now);
-bool ioband_may_pass(const struct ioband_dir *dir, u64 bytes);
 bool ioband_is_crowded(struct ioband_dir *dir);
 
 /*
  * May one more bio be held?  Others may wait for what limits hold: for the end of a file's direct
- * I/O, or for the end of a task.  dev->lock held.
+ * I/O, or for the end of a task.  dev->lock held, or RCU read side: then the answer may change.
  */
-static inline bool ioband_may_line_up(const struct ioband_dir *dir, u64 bytes, s64 now)
+static inline bool ioband_may_line_up(const struct ioband_dir *dir, u64 bytes)
 {
-	const u64 units[IOBAND_NR_UNITS] = {
-		dir->held_units[IOBAND_BYTES] + bytes, dir->held_units[IOBAND_IOS] + 1
-	};
+	u64 ios = READ_ONCE(dir->held_units[IOBAND_IOS]) + 1;
 
-	return dir->held < IOBAND_HELD && ioband_units_ns(dir->lim, units, now) <= IOBAND_HELD_NS;
+	bytes += READ_ONCE(dir->held_units[IOBAND_BYTES]);
+	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up))
+		if (bytes > READ_ONCE(gate->limit[IOBAND_BYTES]) ||
+		    ios > READ_ONCE(gate->limit[IOBAND_IOS]))
+			return false;
+	return READ_ONCE(dir->held) < IOBAND_HELD;
 }
 
 /* debt.c */
 bool ioband_debts_wait(void);
 bool ioband_in_debt(void);
+bool ioband_debts_are_paid(const struct ioband_ticket *ticket);
 void ioband_wait_for(struct gendisk *disk, s64 ns);
 bool ioband_may_owe(struct ioband_dir *dir);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
@@ -65,6 +67,8 @@ void ioband_credit_return(void);
 struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 
 /* admit.c */
+bool ioband_admit(struct ioband_dir *gate, u32 bytes);
+bool ioband_may_pass(struct ioband_dir *gate, u32 bytes);
 void ioband_trace_admit(struct bio *bio, bool debt);
 
 /* decide.c */
@@ -86,6 +90,7 @@ void ioband_attach(struct ioband_dir *dir, s64 now);
 void ioband_place(struct ioband_dev *dev, struct ioband_ent *ent, s64 now);
 
 /* rule.c */
+void ioband_bound_anew(void);
 void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 		     const struct bio *head, s64 now);
 void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS]);

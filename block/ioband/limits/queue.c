@@ -153,11 +153,8 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 	struct ioband_ent *ent = &dir->source;
 	struct ioband_dir *gate;
 
-	for (gate = dir->lim; gate; gate = gate->up) {
+	for (gate = dir->lim; gate; gate = gate->up)
 		ent = ioband_adopt(dev, ent, &gate->gate, now);
-		/* when the first bio is due depends on what CPUs have in reserve, I12 */
-		ioband_reserve_reclaim(&gate->rule);
-	}
 	ioband_adopt(dev, ent, &dev->top[ioband_rw(dir)], now);
 	/* each of these entities may have moved */
 	for (ent = &dir->source; ent->kind != IOBAND_TOP; ent = ent->parent)
@@ -185,7 +182,8 @@ static void ioband_in_line(struct ioband_dir *dir, struct bio *bio, int sign)
  * @now:	ns
  *
  * The rest of a split goes to the head of the fifo: its bytes have been charged, and the
- * completion of the whole bio waits for it.
+ * completion of the whole bio waits for it.  So does the debt of a call that has paid for less than
+ * it did.
  *
  * Context: dev->lock held.
  */
@@ -205,6 +203,7 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 		bio_list_add(&dir->fifo, bio);
 	if (first) {
 		dir->held_since = now;
+		ioband_count(dir, IOBAND_LINES, 1);
 		list_add_tail(&dir->active, &dev->active[ioband_rw(dir)]);
 		ioband_attach(dir, now);
 	} else if (bio == ioband_ent_head(&dir->source)) {
@@ -218,6 +217,7 @@ void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 static void ioband_unheld(struct ioband_dir *dir, s64 now)
 {
 	dir->held_ns += now - dir->held_since;
+	ioband_count(dir, IOBAND_LINES, -1);
 	list_del_init(&dir->active);
 }
 

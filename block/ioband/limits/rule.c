@@ -7,10 +7,6 @@
 
 #include "../ioband.h"
 
-/* The smallest batch that is worth buying, in ordinary I/Os; see reserve.c. */
-#define IOBAND_MIN_BATCH_IOS	4
-#define IOBAND_MIN_BATCH_BYTES	(IOBAND_MIN_BATCH_IOS * SZ_4K)
-
 /*
  * Look up the gates of a group and of the groups above it.  The walk is as long as the cgroup
  * is deep; cgroups below IOBAND_MAX_LEVEL can have no limits.
@@ -55,12 +51,29 @@ void ioband_relink(struct ioband_dir *dir, s64 now)
 		ioband_attach(dir, now);
 }
 
-/* A gate has come or gone, see I10.  0 stays the value of a device that had no gate yet. */
-static void ioband_gates_changed(struct ioband_dev *dev, int rw)
-{
-	unsigned int gen = dev->gen[rw] + 1;
+atomic_long_t ioband_epoch = ATOMIC_LONG_INIT(1);
 
-	WRITE_ONCE(dev->gen[rw], gen ?: 1);
+/* Have all tasks find out anew whether limits bind them, I17.  Context: any. */
+void ioband_bound_anew(void)
+{
+	/* the value that is returned makes it a barrier, for ioband_may_bind_task() */
+	(void)atomic_long_inc_return(&ioband_epoch);
+}
+
+/* A gate has come or gone, see I10.  0 stays the value of a device that had no gate yet. */
+static void ioband_gates_changed(struct ioband_dir *dir, bool has)
+{
+	int rw = dir - dir->grp->dir;
+	unsigned int gen = dir->grp->dev->gen[rw] + 1;
+
+	WRITE_ONCE(dir->grp->dev->gen[rw], gen ?: 1);
+	ioband_count(dir, IOBAND_LIMITED, has ? 1 : -1);
+	ioband_bound_anew();
+}
+
+static bool ioband_is_slow(const struct ioband_dir *dir)
+{
+	return dir->limit[IOBAND_BYTES] < IOBAND_DOOR_BYTES;
 }
 
 /*
@@ -75,7 +88,6 @@ static void ioband_change_rate(struct ioband_bucket *b, const struct ioband_rate
 
 	WRITE_ONCE(b->rate.per_sec, to->per_sec);
 	WRITE_ONCE(b->rate.burst, to->burst);
-	WRITE_ONCE(b->rate.batch, to->batch);
 	b->rem = 0;
 	do {
 		tat = atomic64_read(&b->tat);
@@ -97,11 +109,9 @@ void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 		     const struct bio *head, s64 now)
 {
 	static const u32 min_burst[] = { IOBAND_BURST_BYTES, IOBAND_BURST_IOS };
-	static const u32 min_batch[] = { IOBAND_MIN_BATCH_BYTES, IOBAND_MIN_BATCH_IOS };
 	s64 arrival = head && ioband_arrival(head) > rule->since ? ioband_arrival(head) : S64_MIN;
-	u64 limited = 0;
+	unsigned int limited = 0;
 
-	ioband_reserve_reclaim(rule);
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
 		struct ioband_rate from = b->rate, to;
@@ -111,25 +121,22 @@ void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 			continue;
 		if (!ioband_limits(rule, unit))
 			from.per_sec = 0;
-		ioband_rate_init(&to, limit[unit], min_burst[unit], min_batch[unit],
-				 num_possible_cpus());
+		ioband_rate_init(&to, limit[unit], min_burst[unit]);
 		to.burst += ioband_ticks_ns();
 		ioband_change_rate(b, &from, &to, head, arrival, now);
-		limited |= ioband_half(unit);
+		limited |= BIT(unit);
 	}
 	rule->since = now;
 	/* pairs with ioband_limited() */
 	smp_wmb();
 	WRITE_ONCE(rule->limited, limited);
-	/* a CPU may have filled its reserve meanwhile */
-	ioband_reserve_reclaim(rule);
 }
 
 /* Set limits of a gate.  Groups below look up their gates again when it is their turn. */
 static void ioband_set_rule(struct ioband_dir *dir, const u64 limit[IOBAND_NR_UNITS])
 {
 	struct ioband_dev *dev = dir->grp->dev;
-	bool had = dir->rule.limited, has = false;
+	bool had = dir->rule.limited, has = false, slow = ioband_is_slow(dir);
 	s64 now = ktime_get_ns();
 
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
@@ -140,8 +147,9 @@ static void ioband_set_rule(struct ioband_dir *dir, const u64 limit[IOBAND_NR_UN
 		WRITE_ONCE(dir->grp->limits_nr, dir->grp->limits_nr + 1);
 	ioband_rule_set(&dir->rule, limit, dir->gate.head, now);
 	dev->changed = now;
+	ioband_count(dir, IOBAND_SLOW, ioband_is_slow(dir) - slow);
 	if (had != has)
-		ioband_gates_changed(dev, dir - dir->grp->dir);
+		ioband_gates_changed(dir, has);
 	if (dir->gate.head)
 		ioband_place(dev, &dir->gate, now);
 	ioband_kick(dev, now);

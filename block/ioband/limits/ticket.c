@@ -170,7 +170,8 @@ static void ioband_ticket_void(struct ioband_ticket *ticket)
 bool ioband_ticket_is_done(const struct ioband_ticket *ticket)
 {
 	return READ_ONCE(ticket->done) ||
-	       (ticket->until_ns && (s64)ktime_get_ns() >= ticket->until_ns);
+	       (ticket->until_ns && ((s64)ktime_get_ns() >= ticket->until_ns ||
+				     (ticket->bio.bi_blkg && ioband_debts_are_paid(ticket))));
 }
 
 /*
@@ -202,6 +203,9 @@ int ioband_ticket_wait(struct ioband_ticket *ticket)
 			ioband_ticket_void(ticket);
 			return -EINTR;
 		}
+	/* a credit is traced when it ends */
+	if (ticket != current->ioband_credit)
+		trace_ioband_return(&ticket->bio, ktime_get_ns(), 0);
 	return 0;
 }
 
@@ -287,12 +291,15 @@ static bool ioband_limits_ios(const struct ioband_dir *dir)
  * @bio:	the bio, which the current task submits
  * @now:	ns
  *
+ * There may be more bios than were expected: these I/Os are owed, and the bytes are not.
+ *
  * Context: dev->lock held.
  * Return: true if the credit is enough; it is reduced then.
  */
 bool ioband_credit_use(struct bio *bio, s64 now)
 {
 	struct ioband_ticket *credit = current->ioband_credit;
+	u64 one[IOBAND_NR_UNITS] = { [IOBAND_IOS] = 1 };
 	u32 bytes = ioband_units(bio, IOBAND_BYTES);
 
 	/* metadata is owed, or there would not be enough left for the data */
@@ -301,11 +308,13 @@ bool ioband_credit_use(struct bio *bio, s64 now)
 	    credit->paid[IOBAND_BYTES] < bytes ||
 	    now - ioband_arrival(&credit->bio) > IOBAND_CREDIT_NS)
 		return false;
-	/* there may be more bios than were expected */
-	if (!credit->paid[IOBAND_IOS] && ioband_limits_ios(ioband_ticket_dir(credit)))
-		return false;
 	credit->paid[IOBAND_BYTES] -= bytes;
-	credit->paid[IOBAND_IOS] -= !!credit->paid[IOBAND_IOS];
+	if (credit->paid[IOBAND_IOS])
+		credit->paid[IOBAND_IOS]--;
+	else if (ioband_limits_ios(ioband_ticket_dir(credit)))
+		ioband_debt(ioband_ticket_dir(credit), one, now, false);
+	credit->units[IOBAND_BYTES] += bytes;
+	credit->units[IOBAND_IOS]++;
 	return true;
 }
 
@@ -313,17 +322,19 @@ bool ioband_credit_use(struct bio *bio, s64 now)
 void ioband_credit_return(void)
 {
 	struct ioband_ticket *credit = current->ioband_credit;
+	s64 now;
 
 	if (!credit)
 		return;
 	current->ioband_credit = NULL;
+	now = ktime_get_ns();
+	trace_ioband_return(&credit->bio, now, credit->paid[IOBAND_BYTES]);
 	if (credit->paid[IOBAND_BYTES] || credit->paid[IOBAND_IOS]) {
 		struct ioband_dir *dir = ioband_ticket_dir(credit);
-		s64 now = ktime_get_ns();
 
 		guard(spinlock_irqsave)(&dir->grp->dev->lock);
 		if (!dir->grp->dev->dead && now - ioband_arrival(&credit->bio) <= IOBAND_CREDIT_NS)
-			ioband_unpay(dir, credit->paid, now);
+			ioband_unpay(dir, credit, now);
 	}
 	ioband_ticket_put(credit);
 }

@@ -54,40 +54,24 @@
  */
 #define IOBAND_LATE_NS		NSEC_PER_MSEC
 /*
- * CPUs buy units in batches to stay off each other's cache lines.  Together they can have
- * this much time of the rate in reserve.  It is taken out of the burst, since a TAT forgets
- * during idle times what was bought before: so the bound above holds whatever the CPUs have.
- * Two cases are left.  While a CPU is interrupted between taking from its reserve and charging
- * for more, its units cannot be taken back.  If an I/O larger than the burst is dispatched
- * then, that CPU may use its batch on top.  If the limit changes then, what the CPU gives back
- * has the new price: a burst may be in hand that was used up.
+ * The most bios that a group has waiting; besides, no more than its limits allow in a second.  That
+ * bounds for how long others wait for it, and the memory that it takes.
  */
-#define IOBAND_RESERVE_NS	(500 * NSEC_PER_USEC)
-/*
- * The most that a group has waiting: as time of its limits, and as a number.  They bound for how
- * long others wait for it, and the memory that it takes.
- */
-#define IOBAND_HELD_NS		NSEC_PER_SEC
 #define IOBAND_HELD		1024
-/* The largest batch in units: reserve.h keeps both units in one number. */
-#define IOBAND_BATCH_MAX	(BIT_ULL(28) - 1)
-
 /**
  * struct ioband_rate - one limit, ready to calculate with
  * @per_sec:	units a second, 0 for no limit
  * @burst:	time of the rate that an idle group has in hand, ns
- * @batch:	units that a CPU reserves at a time, 0 for no reserves
  */
 struct ioband_rate {
 	u64	per_sec;
 	s64	burst;
-	u64	batch;
 };
 
 /**
  * ioband_cost - find the time that units take at a rate
  * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
- * @units:	bytes or I/Os, at most 2^33: those of a bio and a batch
+ * @units:	bytes or I/Os, at most 2^33: more than those of a bio
  * @rem:	fraction of a nanosecond carried from one call to the next, as
  *		multiples of 1 / @per_sec ns; start with 0
  *
@@ -122,28 +106,19 @@ static inline u64 ioband_units_in(u64 per_sec, s64 ns)
  * @r:		the limit
  * @per_sec:	units a second; 0 or U64_MAX mean no limit
  * @min_burst:	the smallest burst in units
- * @min_batch:	the smallest batch in units that is worth reserving
- * @nr_parts:	the number of batches that can be in reserve at a time
  */
-static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec,
-				    u32 min_burst, u32 min_batch,
-				    unsigned int nr_parts)
+static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec, u32 min_burst)
 {
-	u64 rem = 0, batch;
+	u64 rem = 0;
+	s64 least;
 
 	*r = (struct ioband_rate){ };
 	if (!per_sec || per_sec == U64_MAX)
 		return;
 
 	r->per_sec = min(per_sec, IOBAND_RATE_MAX);
-	r->burst = max_t(s64, IOBAND_BURST_NS,
-			 ioband_cost(r->per_sec, min_burst, &rem));
-	batch = div_u64(ioband_units_in(r->per_sec, IOBAND_RESERVE_NS), nr_parts);
-	if (batch < min_batch)
-		return;
-	/* a batch is bought together with the units of a bio: see ioband_cost() */
-	r->batch = min(batch, IOBAND_BATCH_MAX);
-	r->burst -= IOBAND_RESERVE_NS;
+	least = ioband_cost(r->per_sec, min_burst, &rem);
+	r->burst = max_t(s64, IOBAND_BURST_NS, least + !!rem);
 }
 
 /* A discard of any length costs as much as a small write: it transfers nothing. */

@@ -127,7 +127,7 @@ void ioband_passed_done(struct ioband_dev *dev)
 static __always_inline bool ioband_has_lease(struct ioband_dev *dev, struct ioband_grp *grp,
 					     const struct bio *bio)
 {
-	struct ioband_lease *lease = this_cpu_ptr(&grp->bought->lease);
+	struct ioband_lease *lease = this_cpu_ptr(grp->lease);
 	s64 cost;
 
 	if (lease->nr != READ_ONCE(dev->lease_nr) || ioband_is_background(bio))

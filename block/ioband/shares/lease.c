@@ -281,7 +281,7 @@ void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 n
 
 	ioband_lease_suits(sh, bio, cost, cost, now);
 	if (buys && !ioband_is_background(bio)) {
-		lease = this_cpu_ptr(&grp->bought->lease);
+		lease = this_cpu_ptr(grp->lease);
 		time = ioband_lease_size(grp, cost);
 		lease->left = time - cost;
 		lease->nr = dev->lease_nr;

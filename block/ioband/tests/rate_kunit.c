@@ -15,8 +15,7 @@ static struct ioband_rate bps(u64 per_sec)
 {
 	struct ioband_rate r;
 
-	/* no CPU has reserves: the bound of rate.h without exceptions */
-	ioband_rate_init(&r, per_sec, IOBAND_BURST_BYTES, U32_MAX, 1);
+	ioband_rate_init(&r, per_sec, IOBAND_BURST_BYTES);
 	return r;
 }
 
@@ -24,7 +23,7 @@ static struct ioband_rate iops(u64 per_sec)
 {
 	struct ioband_rate r;
 
-	ioband_rate_init(&r, per_sec, IOBAND_BURST_IOS, U32_MAX, 1);
+	ioband_rate_init(&r, per_sec, IOBAND_BURST_IOS);
 	return r;
 }
 
@@ -78,31 +77,13 @@ static void rate_burst(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bps(1).burst, 65536 * SEC);
 	KUNIT_EXPECT_EQ(test, bps(1000000000).burst, 5 * MS);
 	KUNIT_EXPECT_EQ(test, iops(1).burst, SEC);
+	/* rounded up, or the I/O would never be paid at once */
+	KUNIT_EXPECT_EQ(test, iops(3).burst, 333333334);
 	KUNIT_EXPECT_EQ(test, iops(1000000).burst, 5 * MS);
 	/* 0 is no limit; the largest rate that is calculated with; U64_MAX is no limit */
 	KUNIT_EXPECT_EQ(test, bps(0).per_sec, 0);
 	KUNIT_EXPECT_EQ(test, bps(1ULL << 63).per_sec, IOBAND_RATE_MAX);
 	KUNIT_EXPECT_EQ(test, bps(U64_MAX).per_sec, 0);
-}
-
-/* What CPUs can have in reserve is taken out of the burst, whatever the number of CPUs. */
-static void rate_batch(struct kunit *test)
-{
-	static const unsigned int cpus[] = { 1, 2, 7, 64, 4096 };
-
-	for (int i = 0; i < ARRAY_SIZE(cpus); i++) {
-		struct ioband_rate r;
-		u64 rem = 0;
-
-		ioband_rate_init(&r, 10000000000, IOBAND_BURST_BYTES, 16384, cpus[i]);
-		KUNIT_EXPECT_LE(test, ioband_cost(r.per_sec, r.batch, &rem) * cpus[i],
-				IOBAND_RESERVE_NS);
-		KUNIT_EXPECT_EQ(test, r.burst,
-				5 * MS - (r.batch ? IOBAND_RESERVE_NS : 0));
-		/* a rate that is too low for a batch to be worth buying */
-		ioband_rate_init(&r, SZ_1M, IOBAND_BURST_BYTES, 16384, cpus[i]);
-		KUNIT_EXPECT_EQ(test, r.batch, 0);
-	}
 }
 
 static void rate_when(struct kunit *test)
@@ -261,7 +242,6 @@ static struct kunit_case rate_cases[] = {
 	KUNIT_CASE(rate_cost),
 	KUNIT_CASE(rate_cost_carries),
 	KUNIT_CASE(rate_burst),
-	KUNIT_CASE(rate_batch),
 	KUNIT_CASE(rate_when),
 	KUNIT_CASE(rate_charge),
 	KUNIT_CASE(rate_unused),

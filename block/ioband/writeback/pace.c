@@ -122,7 +122,7 @@ static void ioband_rate_below(struct cgroup_subsys_state *css, struct ioband_grp
 	struct blkcg_gq *blkg;
 	struct ioband_grp *grp;
 
-	for (; css; css = cgroup_subsys_on_dfl(io_cgrp_subsys) ? css->parent : NULL) {
+	for (; css; css = ioband_css_above(css)) {
 		rate->shared |= rate->probe;
 		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node) {
 			grp = blkg_to_grp(blkg);

@@ -14,9 +14,9 @@
  * later; when all its pieces are done, it completes.  The events "admit" and "release"
  * together are all bios of a group that the limits let pass: each has the time of the
  * decision in ns of CLOCK_MONOTONIC, and the bytes that the limits were charged, which are
- * 0 for a piece of a bio whose bytes were charged before.  A task that waits before it submits
- * direct I/O, or dirties pages, is held and released like a bio, at the sector U64_MAX and without
- * bytes in "release": its bios are admitted later.
+ * 0 for a piece of a bio whose bytes were charged before.  A task that waits before it reads,
+ * submits direct I/O, or dirties pages, is held and released like a bio, at the sector U64_MAX and
+ * without bytes in "release": its bios are admitted later, until "return".
  */
 DECLARE_EVENT_CLASS(ioband_bio,
 		    TP_PROTO(struct bio *bio, s64 now, s64 arg),
@@ -72,6 +72,16 @@ DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
 DEFINE_EVENT(ioband_bio, ioband_release,
 	     TP_PROTO(struct bio *bio, s64 now, s64 arg),
 	     TP_ARGS(bio, now, arg)
+);
+
+/* A call ends for which its task had paid in advance.  bytes: what is given back. */
+DEFINE_EVENT_PRINT(ioband_bio, ioband_return,
+		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
+		   TP_ARGS(bio, now, arg),
+		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%lld ns=%lld",
+			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
+			     __entry->op, (unsigned long long)__entry->sector,
+			     __entry->arg, __entry->now)
 );
 
 /* A bio that was admitted or released has completed.  error: its blk_status_t as an errno. */

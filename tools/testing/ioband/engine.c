@@ -74,11 +74,9 @@ void *lab_engine_group(const char *name, int weight, void *parent)
 	new->blkg.pd = &new->grp.pd;
 	new->grp.pd.blkg = &new->blkg;
 	new->grp.dev = dev;
-	new->grp.bought = alloc_percpu(struct ioband_bought);
-	for (int rw = READ; rw <= WRITE; rw++) {
+	new->grp.lease = alloc_percpu(struct ioband_lease);
+	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_dir_init(&new->grp, &new->grp.dir[rw]);
-		new->grp.dir[rw].rule.reserve = &new->grp.bought->reserve[rw];
-	}
 	ioband_weight_init(&new->grp);
 	if (weight != CGROUP_WEIGHT_DFL)
 		lab_engine_weight(new, weight);

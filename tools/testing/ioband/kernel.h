@@ -97,6 +97,8 @@ typedef u64 u64_stats_t;
 #define SZ_16K			0x4000
 #define SZ_64K			0x10000
 #define SZ_1M			0x100000
+/* of linux/ioband.h */
+#define IOBAND_DOOR_BYTES	SZ_1M
 #define SZ_1G			0x40000000
 
 static inline int ilog2(u64 v)
@@ -239,15 +241,6 @@ static inline s64 atomic64_cmpxchg(atomic64_t *v, s64 old, s64 new)
 	return old;
 }
 
-static inline s64 atomic64_xchg(atomic64_t *v, s64 new)
-{
-	s64 old = v->counter;
-
-	v->counter = new;
-	lab_wrote(v);
-	return old;
-}
-
 static inline void atomic64_sub(s64 i, atomic64_t *v)
 {
 	v->counter -= i;
@@ -267,6 +260,14 @@ static inline void atomic_add(int i, atomic_t *v)
 static inline void atomic_inc(atomic_t *v)
 {
 	v->counter++;
+}
+
+typedef struct { long counter; } atomic_long_t;
+#define ATOMIC_LONG_INIT(i)	{ (i) }
+
+static inline long atomic_long_inc_return(atomic_long_t *v)
+{
+	return ++v->counter;
 }
 
 static inline void atomic_sub(int i, atomic_t *v)

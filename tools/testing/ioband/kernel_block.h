@@ -208,7 +208,7 @@ extern struct cgroup_subsys io_cgrp_subsys;
 #define CGROUP_WEIGHT_MAX	10000
 
 struct cgroup { struct cgroup *parent; };
-struct cgroup_subsys_state { struct cgroup *cgroup; };
+struct cgroup_subsys_state { struct cgroup *cgroup; struct cgroup_subsys_state *parent; };
 struct blkcg_policy { int unused; };
 struct blkcg_policy_data { int unused; };
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # configs: uml-vt
-# Direct I/O is paid before its task takes a lock, so that others do not wait for what a group with a limit has locked:
-# not for a file, a directory, a file system or a device that it uses, and not for its end. Only asynchronous I/O
-# waits for limits with a lock, a second's worth at most.
+# Direct I/O and reads of the page cache are paid before their task takes a lock, so that others do not wait for what a
+# group with a limit has locked: not for a file, a directory, a file system or a device that it uses, and not for its
+# end. Only asynchronous I/O waits for limits with a lock, a second's worth at most.
 . "$(dirname "$0")/lib/blkio_lib.sh"
 # shellcheck source=lib/blkio_writeback.sh
 . "$HERE/lib/blkio_writeback.sh"
@@ -107,20 +107,132 @@ queues() {
 	umount "$MNT"
 }
 
-# together: many tasks that each do one I/O at the same time get what the limit allows
+# together HOW [OPTION...]: many tasks that each do one I/O at the same time get what the limit allows
 together() {
-	local i before
-	null_dev nb1 size=400 memory_backed=1
-	group g
-	cap g "$DEV" rbps=$MiB
+	local i before how=$1
+	shift
 	start_soon
 	for ((i = 0; i < 32; i++)); do
-		load g "t$i" -f "$DEV" -s 1M -O "${i}M" -n 1
+		load g "t$i" -f "$DEV" -s 1M -O "${i}M" -n 1 "$@"
 	done
 	before=$(read_bytes)
 	until_ns $((START + 8000000000))
-	check "32 tasks that read 1 MiB each: 8 of them in 8 s" in_range $((($(read_bytes) - before) / MiB)) 7 9
+	check "32 tasks that read 1 MiB each $how: 8 of them in 8 s" in_range $((($(read_bytes) - before) / MiB)) 7 9
 	end_loads
+}
+
+# 32 tasks that read a little, and then 1 MiB each when there is a file: the last argument but one
+SOON='
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+ready = threading.Barrier(33)
+
+def task(i):
+    pages = mmap.mmap(-1, 1 << 20)
+    os.preadv(fd, [memoryview(pages)[:4096]], i << 20)
+    ready.wait()
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.01)
+    os.preadv(fd, [pages], i << 20)
+
+for i in range(32):
+    threading.Thread(target=task, args=(i,)).start()
+ready.wait()
+open(sys.argv[-1], "w").close()'
+
+# bound_since GROUP WHAT COMMAND...: tasks of a group that no limit binds read after a command that has one bind them
+bound_since() {
+	local before what=$2
+	rm -f "$TMP/go"
+	begun "$1" "$SOON" "$DEV" "$TMP/go"
+	sleep 0.5
+	"${@:3}"
+	before=$(read_bytes)
+	: >"$TMP/go"
+	sleep 8
+	check "32 tasks read 1 MiB each $what: 8 of them in 8 s" in_range $((($(read_bytes) - before) / MiB)) 7 9
+	end_loads
+}
+
+move_all() {
+	local pid
+	while read -r pid; do echo "$pid" >"$CG/$2/cgroup.procs"; done <"$CG/$1/cgroup.procs"
+}
+
+# at_random: what one task has paid for does not stop others from using the disk meanwhile
+at_random() {
+	local i before
+	start_soon
+	for ((i = 0; i < 16; i++)); do
+		load g "t$i" -f "$DEV" -s 4k -p rand -S $i -t 6 -b
+	done
+	until_ns $((START + 1000000000))
+	before=$(read_bytes)
+	until_ns $((START + 6000000000))
+	check "16 tasks read 4 KiB at random through the page cache: they get their 8 MiB/s" \
+		within $((($(read_bytes) - before) / 5)) $((8 * MiB)) 10000
+	end_loads
+}
+
+# what is in the page cache, or in a pipe, costs nothing
+CACHED='
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for i in range(100): os.pread(fd, 4096, i % 4 << 12)
+take, give = os.pipe()
+fcntl.fcntl(give, 1031, 1 << 20)
+os.write(give, bytes(1 << 20))
+assert len(os.read(take, 4 << 20)) == 1 << 20'
+
+SMALL='
+for i in range(256): open(sys.argv[1] + str(i)).read()'
+
+# cached: a group whose limit is used up all the time reads what costs nothing, and another small files
+cached() {
+	local i
+	null_dev nb4 size=400 memory_backed=1
+	make_fs ext4 "$DEV" -q
+	for ((i = 0; i < 256; i++)); do dd if=/dev/zero of="$MNT/f$i" bs=4k count=1 status=none; done
+	dd if=/dev/zero of="$MNT/f0" bs=4k count=4 status=none
+	drop_cache
+	group small
+	cap small "$DEV" rbps=$MiB
+	# 1 MiB, less a burst
+	timed_in small "$SMALL" "$MNT/f"
+	check "256 files of 4 KiB at 1 MiB/s" in_range "$TOOK_MS" 900 1150
+	cap g "$DEV" rbps=$((64 * KiB))
+	in_background g dd if="$DEV" of=/dev/null bs=1M iflag=direct status=none
+	sleep 0.1
+	timed_in g "$CACHED" "$MNT/f0"
+	at_once "a group at its limit reads from the page cache, and a pipe" $MOST_MS
+	end_loads
+	umount "$MNT"
+}
+
+# slowly: asynchronous I/O that its limit takes seconds for is not submitted before it has been paid for
+slowly() {
+	local before
+	group slow
+	cap slow "$DEV" rbps=$((64 * KiB))
+	before=$(read_bytes)
+	START=0
+	load slow aio -f "$DEV" -s 256k -d 2 -t 30
+	sleep 2.5
+	check "aio of 256 KiB at 64 KiB/s: nothing is read for 3 s" equal $(($(read_bytes) - before)) 0
+	end_loads
+}
+
+# crowds: tasks of one group on one disk
+crowds() {
+	null_dev nb1 size=1024 memory_backed=1 completion_nsec=5000000
+	slowly
+	group g
+	cap g "$DEV" rbps=$MiB
+	bound_since free "after a move to a group with a limit" move_all free g
+	bound_since up/child "below a limit that is new" cap up "$DEV" rbps=$MiB
+	together directly
+	together "through the page cache" -b
+	drop_cache
+	cap g "$DEV" rbps=$((8 * MiB))
+	at_random
 }
 
 read_bytes() { awk '{ print $3 * 512 }' "/sys/block/${DEV##*/}/stat"; }
@@ -151,12 +263,13 @@ below() {
 	umount "$MNT"
 }
 
-plan 11
+plan 18
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mount_cgroup v2
-group g free
+group g free up up/child
 files
 queues
-together
+crowds
+cached
 below
 umount_cgroup

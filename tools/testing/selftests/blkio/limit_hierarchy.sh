@@ -180,8 +180,8 @@ load p/c/d d -f "$DEV" -t $SEC -d 4
 wait_loads
 check "limits on three levels: the tightest applies, here the highest one" total 512 d
 
-# Limits so high that CPUs have reserves at both. The limit below is paid once, and the limit above for each I/O. The
-# device does 4 KiB in 90 us, that is 45.5 MB/s one by one.
+# Limits that are charged without the lock, both for each I/O. The device does 4 KiB in 90 us, that is 45.5 MB/s one by
+# one.
 null_dev quick completion_nsec=90000
 cap p "$DEV" rbps=100000000
 cap p/a "$DEV" rbps=46000000
@@ -190,17 +190,17 @@ start_soon
 for leaf in p/a p/b; do load "$leaf" "${leaf##*/}" -f "$DEV" -t $SEC -s 4k; done
 load p/a large -f "$DEV" -s 200k -n 1 -a $((START + 1000000000))
 wait_loads
-check "reserves at two levels: below both limits no I/O waits" in_range "$(val a max_ns)" 90000 95000
-check "reserves at two levels: below both limits there is a burst left" in_range "$(val large max_ns)" 90000 95000
+check "two limits without the lock: below both limits no I/O waits" in_range "$(val a max_ns)" 90000 95000
+check "two limits without the lock: below both limits there is a burst left" in_range "$(val large max_ns)" 90000 95000
 cap p "$DEV" rbps=51000000
 cap p/a "$DEV" rbps=1000000000
 start_soon
 load p/a a -f "$DEV" -t $SEC -s 4k -d 64
 wait_loads
-check "reserves at two levels: the limit above applies" within "$(val a bytes)" $((51000000 * SEC)) 10000
+check "two limits without the lock: the limit above applies" within "$(val a bytes)" $((51000000 * SEC)) 10000
 cap p "$DEV" rbps=1000000000
 cap p/a "$DEV" rbps=51000000
 start_soon
 load p/a a -f "$DEV" -t $SEC -s 4k -d 64
 wait_loads
-check "reserves at two levels: the limit below applies" within "$(val a bytes)" $((51000000 * SEC)) 10000
+check "two limits without the lock: the limit below applies" within "$(val a bytes)" $((51000000 * SEC)) 10000

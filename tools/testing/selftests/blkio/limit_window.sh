@@ -41,7 +41,7 @@ one() {
 		case $pair in ?bps*) unit="bytes" ;; *) unit="ios" ;; esac
 		limits+=("${pair:0:1}:$unit:${pair#*=}:$id:busy")
 	done
-	trace_start admit release hold
+	trace_start admit release hold return
 	start_soon
 	mix g "$ios" "$sizes"
 	judge "$version $* sizes $sizes" "${limits[@]}"
@@ -56,7 +56,7 @@ both() {
 	group g
 	id=$(cgid g)
 	cap g "$DEV" rbps=20000000 riops=300 wbps=5000000 wiops=2000
-	trace_start admit release hold
+	trace_start admit release hold return
 	start_soon
 	mix g 600 512,4k,64k,128k
 	judge "v2 bps and iops at once" \
@@ -81,7 +81,7 @@ tree() {
 	cap top/mid/a "$DEV" rbps=3000000
 	cap top/c "$DEV" wbps=1500000 wiops=40
 	all=$(ids top/mid/a top/mid/b top/c) mid=$(ids top/mid/a top/mid/b)
-	trace_start admit release hold
+	trace_start admit release hold return
 	start_soon
 	for leaf in top/mid/a top/mid/b top/c; do
 		for depth in 1 16; do
@@ -105,7 +105,7 @@ shared() {
 	[ "$levels" = 2 ] || group top/mid
 	group "$@"
 	cap top "$DEV" rbps=5000000 wbps=2000000
-	trace_start admit release hold
+	trace_start admit release hold return
 	start_soon
 	for leaf; do
 		i=$((i + 1))

@@ -24,7 +24,8 @@ from window_check import ADMIT_NS, COST_NS, LATE_NS, NO_SECTOR, NSEC, calls, eve
 
 QUEUE = re.compile(r" (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ (\d+) \[(.*)\]")
 SECTOR = 512
-CALL_NS = 1_000_000     # a system call submits all its I/O within this time
+CALL_NS = 25_000_000    # a system call submits all its I/O within this time: one that commits a transaction of btrfs
+PART = 1 << 20          # bytes that a task pays for at once, and makes of a call: IOBAND_DOOR_BYTES
 CREDIT_NS = NSEC        # a task that has paid for a call submits it within this time: IOBAND_CREDIT_NS
 
 
@@ -41,6 +42,7 @@ class Event:
     task: int = 0       # that submitted the I/O
     ios: int = 1        # of a call that its task has paid for: bios
     at_ns: int = 0      # when the I/O was dispatched, which decides which limits were in force; due_ns if not given
+    parts: bool = False     # a call that its task has paid for in several parts: it is dispatched when all are paid
 
     def __post_init__(self):
         self.at_ns = self.at_ns or self.due_ns
@@ -118,24 +120,27 @@ def charge(event, is_meta):
     """Returns the Event of a charge, of window_check's Event of a bio or a call."""
     late = min(event.late, CREDIT_NS if event.kind == 'call' else LATE_NS)
     return Event(event.ns - late, event.group, event.op, event.size, event.kind == 'admit', event.debt, is_meta, event.task,
-                 event.ios, event.ns)
+                 event.ios, event.ns, event.kind == 'call' and event.size > PART)
 
 
 def largest_call(limit, events):
     """Returns the most units that passed as metadata or as a debt within CALL_NS: those of one call of each task.
 
     Such I/O is not held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
-    Where there is no door a task may make its debt while others wait for theirs.
+    Where there is no door a task may make its debt while others wait for theirs: its call is of PART bytes, and may wait
+    for locks meanwhile. What is paid in parts is no less than a call that passes.
     """
-    if limit.stacked:
-        tasks = {event.task for event in events}
-        limit = dataclasses.replace(limit, stacked=False)
-        return sum(largest_call(limit, [event for event in events if event.task == task]) for task in tasks)
-
     def passes(event):
         return event.admitted and (event.meta or event.debt)
 
     most = units = first = 0
+    if limit.stacked:
+        limit = dataclasses.replace(limit, stacked=False)
+        for task in {event.task for event in events if passes(event)}:
+            call = largest_call(limit, [event for event in events if event.task == task])
+            most += max(call, PART) if limit.key.endswith('bps') else call
+        return most
+    most = max((limit.units(event) for event in events if event.parts), default=0)
     for last, event in enumerate(events):
         units += limit.units(event) if passes(event) else 0
         while events[first].due_ns < event.due_ns - CALL_NS:

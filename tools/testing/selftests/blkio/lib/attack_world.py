@@ -261,7 +261,8 @@ class Hierarchy:
 
 class Trace:
     """The events of disks in a trace instance, none of which may be missing."""
-    EVENTS = ('ioband/ioband_admit', 'ioband/ioband_hold', 'ioband/ioband_release', 'block/block_bio_queue')
+    EVENTS = ('ioband/ioband_admit', 'ioband/ioband_hold', 'ioband/ioband_release', 'ioband/ioband_return',
+              'block/block_bio_queue')
 
     def __init__(self):
         if not os.path.isdir(TRACE):

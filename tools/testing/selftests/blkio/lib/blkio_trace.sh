@@ -6,7 +6,7 @@ TRACE=			# the instance, once trace_start has made it
 
 has_trace() { [ -d $TRACEFS/events/ioband ]; }
 
-# trace_start [EVENT...]: begins to record EVENTs, all four events by default
+# trace_start [EVENT...]: begins to record EVENTs, all five events by default
 trace_start() {
 	local event
 	mountpoint -q $TRACEFS || mount -t tracefs none $TRACEFS
@@ -16,7 +16,7 @@ trace_start() {
 	echo 0 >"$TRACE/tracing_on"
 	echo >"$TRACE/trace"
 	echo "${TRACE_KB:-65536}" >"$TRACE/buffer_size_kb"
-	[ $# != 0 ] || set -- admit hold release complete
+	[ $# != 0 ] || set -- admit hold release return complete
 	echo 0 >"$TRACE/events/enable"
 	for event; do
 		echo 1 >"$TRACE/events/ioband/ioband_$event/enable"

@@ -37,15 +37,12 @@ NSEC = 10**9
 ADMIT_NS = 8 * 256
 # Costs are rounded to ns, once on a CPU and once for those that wait.
 COST_NS = 2
-# CPUs buy units in batches, all of them together up to this much time of the rate.
-RESERVE_NS = 100000
 # Releases within 10 us of each other share a timer; then the clock is read. After four at once the timer is set 50 us
 # late, so that they are dispatched in groups.
 LATE_NS = 60000
-EVENT = re.compile(r"-(\d+) .* ioband_(admit|release|hold): dev=(\d+),(\d+) cg=(\d+) op=(\w) "
+EVENT = re.compile(r"-(\d+) .* ioband_(admit|release|hold|return): dev=(\d+),(\d+) cg=(\d+) op=(\w) "
                    r"sector=(\d+) bytes=(\d+) ns=(-?\d+)(?:.* (?:late|debt)=(\d+))?")
 NO_SECTOR = 2**64 - 1   # of a task that waits before it submits
-SECTOR = 512
 
 
 @dataclasses.dataclass
@@ -66,11 +63,6 @@ class Event:
     def is_of(self, event):
         """Does the event's group pay for this call? A task may have moved since."""
         return (self.group, self.op) == (event.group, event.op)
-
-    def goes_on(self, event):
-        """Is the event about the next bio of this call, or a piece of its last one?"""
-        at, end = event.sector - self.sector, self.size // SECTOR
-        return self.is_of(event) and (0 < at < end if not event.size else at == end)
 
 
 class Limit:
@@ -121,14 +113,17 @@ def parse(path, dev):
 def calls(events):
     """The events, with the bios of each call that a task has paid for as one.
 
-    Tasks of a group wait in one line, so that they have paid in the order in which they began to wait.
+    Tasks of a group wait in one line, so that they have paid in the order in which they began to wait. A call ends
+    when what is left is given back; what passes as a debt meanwhile is not of the call.
     """
     found = []
     line = collections.defaultdict(collections.deque)
-    paid, begun = {}, {}    # the call of each task that has paid, and of each that has begun to submit
+    paid = {}       # the call of each task that has paid
     for event in events:
         kind, group, task = event.kind, (event.group, event.op), event.task
-        if event.sector == NO_SECTOR and kind == "hold":
+        if kind == "return":
+            paid.pop(task, None)
+        elif event.sector == NO_SECTOR and kind == "hold":
             line[group].append((task, event.size))
             found.append(dataclasses.replace(event, kind="wait"))
         elif event.sector == NO_SECTOR:
@@ -136,16 +131,13 @@ def calls(events):
             task, part = line[group].popleft() if line[group] else (0, 0)
             paid[task] = dataclasses.replace(event, kind="call", ios=0, part=part)
             found.append(paid[task])
-            begun.pop(task, None)
-        elif kind == "admit" and task in begun and begun[task].goes_on(event):
-            begun[task].size += event.size
-            begun[task].ios += 1
-        elif kind == "admit" and task in paid and paid[task].is_of(event):
-            call = begun[task] = paid.pop(task)
-            call.sector, call.size, call.ios = event.sector, event.size, 1
-            call.ns, call.late = event.ns, event.ns - (call.ns - call.late)
+        elif kind == "admit" and not event.debt and task in paid and paid[task].is_of(event):
+            call = paid[task]
+            if not call.ios:
+                call.size, call.ns, call.late = 0, event.ns, event.ns - (call.ns - call.late)
+            call.size += event.size
+            call.ios += 1
         else:
-            begun.pop(task, None)
             found.append(event)
     return found
 
@@ -195,7 +187,7 @@ def lower(limit, events):
             saved = 0
         if best is not None:
             releases += 1
-            worst = max(worst, lag - best - saved - limit.rate * RESERVE_NS)
+            worst = max(worst, lag - best - saved - limit.rate * COST_NS)
         if not waiting:
             best = None
         elif best is None or lag < best:
