@@ -192,8 +192,8 @@ static s64 ioband_gate_deep_ns(struct ioband_dir *gate, s64 now)
 	return ioband_crowded(gate) ? ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC : 0;
 }
 
-/* Has a ticket of a task that waits for others' debts at a gate no reason to wait any more? */
-bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
+/* Has a task whose ticket waits for others' debts at a gate to wait no more?  No locks held. */
+static bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
 {
 	struct ioband_dir *gate = ioband_ticket_dir(ticket);
 
@@ -307,6 +307,8 @@ bool ioband_debts_wait(void)
 	struct ioband_ticket *ticket;
 
 	while ((ticket = current->ioband_debts)) {
+		if (ticket->until_ns && ticket->bio.bi_blkg && ioband_debts_are_paid(ticket))
+			ticket->done = true;
 		if (!ioband_ticket_is_done(ticket) && !ioband_ticket_look(ticket))
 			return !fatal_signal_pending(current);
 		ioband_debts_prune();

@@ -35,7 +35,6 @@ static inline bool ioband_may_line_up(const struct ioband_dir *dir, u64 bytes)
 /* debt.c */
 bool ioband_debts_wait(void);
 bool ioband_in_debt(void);
-bool ioband_debts_are_paid(const struct ioband_ticket *ticket);
 void ioband_wait_for(struct gendisk *disk, s64 ns);
 bool ioband_may_owe(struct ioband_dir *dir);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);

@@ -170,8 +170,7 @@ static void ioband_ticket_void(struct ioband_ticket *ticket)
 bool ioband_ticket_is_done(const struct ioband_ticket *ticket)
 {
 	return READ_ONCE(ticket->done) ||
-	       (ticket->until_ns && ((s64)ktime_get_ns() >= ticket->until_ns ||
-				     (ticket->bio.bi_blkg && ioband_debts_are_paid(ticket))));
+	       (ticket->until_ns && (s64)ktime_get_ns() >= ticket->until_ns);
 }
 
 /*
