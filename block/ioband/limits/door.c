@@ -222,7 +222,7 @@ ssize_t __ioband_vfs_rw(struct file *file, char __user *buf, size_t count, loff_
 {
 	size_t part = SIZE_MAX, len;
 	ssize_t ret, done = 0;
-	bool slow;
+	bool slow = false;
 
 	scoped_guard(rcu)
 		if (ioband_may_bind_task(&slow) && ioband_inode_of(file))
