@@ -35,6 +35,8 @@ bench rates typo: no such part: 'typo'
 bench --plain typo: no such part: 'typo'
 bench --as-built --typo: unknown option --typo
 blktests --off typo: no checkout of blktests: 'typo'
+blktests --limited: an argument is missing
+blktests --weighted --limited: unknown option --limited
 boot uml-vt --typo true: unknown option --typo
 boot uml-vt --arg: nothing follows --arg
 boot uml-vt: no command to run in the guest
