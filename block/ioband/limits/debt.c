@@ -189,7 +189,7 @@ static s64 ioband_gate_owed_ns(struct ioband_dir *gate, s64 now)
 /* Do groups below a gate owe more than a second's worth?  Returns the rest, ns.  dev->lock held. */
 static s64 ioband_gate_deep_ns(struct ioband_dir *gate, s64 now)
 {
-	return ioband_crowded(gate) ? ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC : 0;
+	return ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC;
 }
 
 /* Has a task whose ticket waits for others' debts at a gate to wait no more?  No locks held. */

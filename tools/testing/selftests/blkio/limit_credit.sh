@@ -80,6 +80,35 @@ chain() {
 	end_loads
 }
 
+# 60 tasks that are started in another group, each of which reads 124 KiB ahead, and is killed
+INTO='
+import ctypes, signal
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+CLONE3, INTO_CGROUP = 435, 0x200000000
+args = struct.pack("11Q", INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, os.open(sys.argv[2], os.O_RDONLY))
+for link in range(60):
+    pid = ctypes.CDLL(None).syscall(CLONE3, args, len(args))
+    if not pid:
+        os.posix_fadvise(fd, link << 18, 1 << 18, os.POSIX_FADV_WILLNEED)
+        os._exit(0)
+    time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)'
+
+# tighter: the debts of a group count for its sibling, which starts its tasks, also if its own limit is the lower one
+tighter() {
+	drop_cache
+	cap p "$DEV" rbps=$MiB riops=max
+	cap p/b "$DEV" rbps=$((900 * KiB))
+	timed_in p/a "$INTO" "$DEV" "$CG/p/b"
+	# 7.3 MiB, less what one second allows
+	check "60 tasks owe in a group with a lower limit, and are killed: their sibling waits before it starts more" \
+		in_range "$TOOK_MS" 5500 8500
+	cap p "$DEV" rbps=max
+	cap p/b "$DEV" rbps=max
+}
+
 # 40 threads owe for 124 KiB each; then their process starts another one, and tells how many ms that took
 DEEP='
 fd = os.open(sys.argv[1], os.O_RDONLY)
@@ -108,7 +137,7 @@ lifted() {
 	end_loads
 }
 
-plan 6
+plan 7
 mount_cgroup v2
 group g p p/a p/b
 null_dev nb0 size=400
@@ -121,4 +150,5 @@ cap g "$DEV" rbps=$MiB riops=max
 check "20 tasks pay and do not submit: later they get a burst and what is due" \
 	in_range "$(in_group g python3 -c "$IMPORTS$SAVE" "$DEV")" 65536 196608
 chain
+tighter
 lifted
