@@ -5,7 +5,6 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/ioband.h>
-#include <linux/pagemap.h>
 #include <linux/refcount.h>
 #include <linux/wait.h>
 
@@ -50,21 +49,6 @@ u32 ioband_ticket_units(const struct ioband_ticket *ticket, enum ioband_unit uni
  * be submitted pays for IOBAND_DOOR_BYTES at a time, as large bios do.
  */
 #define IOBAND_DEBT_BYTES	SZ_64K
-
-/*
- * The kind of a bio in statistics: {read, write, discard} x {async, sync}.  All reads count as
- * sync, see ioband_add_cpu().
- */
-static inline unsigned int ioband_stat_kind(blk_opf_t opf)
-{
-	unsigned int op = (__force unsigned int)(opf & REQ_OP_MASK);
-	unsigned int sync = !!(opf & (REQ_SYNC | REQ_FUA | REQ_PREFLUSH));
-	unsigned int kind = op & 1 ? BLKG_IOSTAT_WRITE : BLKG_IOSTAT_READ;
-
-	if (unlikely(op == (__force unsigned int)REQ_OP_DISCARD))
-		kind = BLKG_IOSTAT_DISCARD;
-	return kind * 2 + sync;
-}
 
 /*
  * While a bio is held, two of its fields store when it arrived and on which CPU, from which it
@@ -132,14 +116,9 @@ static inline bool ioband_in_order(const struct bio *bio)
 	       bdev_zone_is_seq(bio->bi_bdev, bio->bi_iter.bi_sector);
 }
 
-/**
- * ioband_units - find the units that a bio is charged for
- * @bio:	the bio
- * @unit:	bytes or I/Os
- *
- * The bytes of a bio are charged once, however it is split; I/Os are charged for each piece.
- *
- * Return: units, 0 if limits in this unit do not apply to @bio.
+/*
+ * The units that a bio is charged for: 0 if limits in this unit do not apply to it.  Its bytes are
+ * charged once, however it is split; I/Os are charged for each piece.
  */
 static inline u32 ioband_units(const struct bio *bio, enum ioband_unit unit)
 {

@@ -2,14 +2,12 @@
 /*
  * Dispatching held bios, and devices that are added and removed.
  *
- * Work chooses the bios that are dispatched, and submit.c submits them.  These are apart because
- * submission may wait for the device, and other bios must be dispatched meanwhile.  The work, and
- * the timer that starts it (timer.c), run on no CPU in particular, so that they stay off isolated
- * CPUs.
+ * dev->timed has the entities that have to be looked at later, by time: gates whose limits will
+ * have room for their first bio, and the share gate.  A timer is set for the first of them, and
+ * starts work, which chooses the bios that are dispatched; submit.c submits them.  These are apart
+ * because submission may wait for the device, and other bios must be dispatched meanwhile.  The
+ * work and the timer run on no CPU in particular, so that they stay off isolated CPUs.
  */
-#include <linux/blkdev.h>
-#include <linux/ktime.h>
-
 #include "ioband.h"
 
 /* One hold of dev->lock takes no longer than this, except for its last bio. */
@@ -27,13 +25,64 @@
 /* held while a device gets ready: I3 */
 DEFINE_MUTEX(ioband_ready_mutex);
 
+/* For the work of all devices: it never sleeps, and must not wait for submissions. */
+static struct workqueue_struct *ioband_pick_wq;
+
+/* Take an entity out of the tree that it is in.  dev->lock held. */
+void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
+{
+	if (ent->state == IOBAND_READY)
+		rb_erase_cached(&ent->node, &ent->parent->ready);
+	else if (ent->state == IOBAND_TIMED)
+		rb_erase_cached(&ent->node, &dev->timed);
+	ent->state = IOBAND_IDLE;
+}
+
+/* Have an entity looked at at a time, ns.  dev->lock held; ioband_kick() has to follow. */
+void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when)
+{
+	ioband_untime(dev, ent);
+	ent->key = when;
+	rb_add_cached(&ent->node, &dev->timed, ioband_before);
+	ent->state = IOBAND_TIMED;
+}
+
+/* Have all that waits on a device looked at in time.  dev->lock held. */
+void ioband_kick(struct ioband_dev *dev, s64 now)
+{
+	struct ioband_ent *first = ioband_first(&dev->timed);
+	s64 when;
+
+	lockdep_assert_held(&dev->lock);
+	if (dev->dead)
+		return;
+	if (ioband_first(&dev->top[READ].ready) || ioband_first(&dev->top[WRITE].ready))
+		queue_work(ioband_pick_wq, &dev->work);
+	if (!first)
+		return;
+	when = max((s64)first->key, now) + dev->slack_ns;
+	if (when >= dev->armed)
+		return;
+	dev->armed = when;
+	hrtimer_start(&dev->timer, ns_to_ktime(when), HRTIMER_MODE_ABS);
+}
+
+static enum hrtimer_restart ioband_timer_fn(struct hrtimer *timer)
+{
+	struct ioband_dev *dev = container_of(timer, struct ioband_dev, timer);
+
+	queue_work(ioband_pick_wq, &dev->work);
+	return HRTIMER_NORESTART;
+}
+
 /* Look at the entities whose time has come. */
 static void ioband_wake(struct ioband_dev *dev, s64 now, unsigned int *budget)
 {
 	struct ioband_ent *ent;
 
-	while (*budget && (ent = ioband_expire(dev, now))) {
+	while (*budget && (ent = ioband_first(&dev->timed)) && (s64)ent->key <= now) {
 		(*budget)--;
+		ioband_untime(dev, ent);
 		if (ent->kind != IOBAND_GRACE) {
 			ioband_place(dev, ent, now);
 			continue;
@@ -137,15 +186,11 @@ static void ioband_submit_all(struct ioband_dev *dev, struct bio_list *bios, boo
 	blk_finish_plug(&plug);
 }
 
-/**
- * ioband_let_go - end or submit the bios held for a disk that is about to be removed
- * @disk:	the disk, which cannot be opened any more, or which is marked dead
- *
- * File systems are about to be told: they write dirty pages, drop their inodes, and wait for reads
- * in flight.  From here on limits and weights hold no bio of the disk.  Direct I/O that limits held
- * fails, as in mainline.
- *
- * Context: process context, without locks that I/O may wait for.
+/*
+ * A disk is about to be removed: end or submit the bios that are held for it.  File systems are
+ * about to be told: they write dirty pages, drop their inodes, and wait for reads in flight.  From
+ * here on limits and weights hold no bio of the disk.  Direct I/O that limits held fails, as in
+ * mainline.
  */
 void ioband_let_go(struct gendisk *disk)
 {
@@ -190,7 +235,9 @@ struct ioband_dev *ioband_dev_alloc(struct gendisk *disk)
 	}
 	ioband_share_init(dev);
 	dev->slack_ns = IOBAND_SLACK_NS;
-	ioband_dev_timer_init(dev);
+	dev->timed = RB_ROOT_CACHED;
+	dev->armed = S64_MAX;
+	hrtimer_setup(&dev->timer, ioband_timer_fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	INIT_WORK(&dev->work, ioband_dispatch_workfn);
 	return dev;
 }
@@ -204,23 +251,14 @@ static void ioband_dev_release(struct kref *ref)
 }
 
 /* Each group has a reference on its device, since its bios in flight may complete late. */
-void ioband_dev_get(struct ioband_dev *dev)
-{
-	kref_get(&dev->ref);
-}
-
 void ioband_dev_put(struct ioband_dev *dev)
 {
 	kref_put(&dev->ref, ioband_dev_release);
 }
 
-/**
- * ioband_dev_free - undo ioband_dev_alloc()
- * @dev:	a device for which no bio is held
- *
- * The memory is freed with the last group of the device.
- *
- * Context: may sleep.
+/*
+ * Undo ioband_dev_alloc(), for a device for which no bio is held.  May sleep.  The memory is freed
+ * with the last group of the device.
  */
 void ioband_dev_free(struct ioband_dev *dev)
 {
@@ -235,4 +273,11 @@ void ioband_dev_free(struct ioband_dev *dev)
 	destroy_workqueue(dev->wq);
 	kvfree(dev->out);
 	ioband_dev_put(dev);
+}
+
+/* Allocate at boot what the work of all devices needs.  Returns 0 or -ENOMEM. */
+int __init ioband_timer_init(void)
+{
+	ioband_pick_wq = alloc_workqueue("ioband", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	return ioband_pick_wq ? 0 : -ENOMEM;
 }

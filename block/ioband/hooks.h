@@ -23,8 +23,6 @@ struct gendisk;
 
 #ifdef CONFIG_BLK_CGROUP_IOBAND
 
-/* True from the first weight that is not the default on. */
-DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 /* Set before ioband_share_key, so that each bio that is counted is also seen to complete. */
 DECLARE_STATIC_KEY_FALSE(ioband_done_key);
 DECLARE_TRACEPOINT(ioband_complete);

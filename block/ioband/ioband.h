@@ -2,33 +2,22 @@
 #ifndef IOBAND_H
 #define IOBAND_H
 
-#include <linux/atomic.h>
-#include <linux/bio.h>
-#include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/kthread.h>
-#include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 #include <linux/workqueue.h>
 
-#include "../blk-cgroup.h"
 #include "../blk-cgroup-rwstat.h"
 #include "bio.h"
 #include "ent.h"
-#include "hooks.h"
 #include "limits/rule.h"
 #include "shares/shares.h"
 
 /*
- * The map of ioband.  A bio passes admit.c, where it pays; if it cannot, decide.c, where it pays
- * (charge.c), passes as a debt (debt.c), or is held (queue.c) until dispatch.c dispatches and
- * submit.c submits it.  Tasks pay before they submit (door.c,
- * ticket.c).  The files of shares/ share a device by weight, see shares.h.  Limits are set by
- * files/limits.c, parse.c, default.c and rule.c.  Buffered writes: writeback.c, pace.c, ahead.c
- * and saved.c.  policy.c describes the model.
+ * policy.c describes the model, and which files a bio meets.
  *
  * Lock order, outermost first:
  *
@@ -107,24 +96,16 @@ struct ioband_dir {
 	u64			nr_owed;	/* bios ever passed as a debt */
 	struct ioband_ticket	ghost;	/* the debt that no task waits for */
 
-	/* what the bio that is being charged pays here: dev->lock */
-	struct {
-		s64		cost;
-		u64		rem;
-	} bill[IOBAND_NR_UNITS];
-
 	/* set for this device, U64_MAX: no limit, 0: the cgroup's for all devices: queue_lock */
 	u64			own[IOBAND_NR_UNITS];
 	/* in effect, U64_MAX: no limit: dev->lock to write */
 	u64			limit[IOBAND_NR_UNITS];
 };
 
-/* per CPU and group: the v1 statistics, by ioband_stat_kind() */
-#define IOBAND_STAT_KINDS	6
-
+/* per CPU and group: the v1 statistics */
 struct ioband_stat {
 	struct u64_stats_sync	sync;
-	u64_stats_t		cnt[IOBAND_STAT_KINDS][IOBAND_NR_UNITS];
+	u64_stats_t		cnt[BLKG_RWSTAT_NR][IOBAND_NR_UNITS];
 };
 
 /* per CPU and group: device time that it has bought, see lease.c: this CPU */
@@ -175,11 +156,15 @@ enum ioband_counter {
 	IOBAND_NR_COUNTERS,
 };
 
+/* the index of a limit; each v1 file has one limit */
+#define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
+#define IOBAND_NR_FILES		IOBAND_FILE(2, 0)
+
 /* per cgroup: settings for all devices; blkcg->lock to write */
 struct ioband_blkcg {
 	struct blkcg_policy_data cpd;	/* first */
 	u32			weight[IOBAND_WEIGHTS];	/* 0 for the default */
-	u64			limit[2][IOBAND_NR_UNITS];	/* 0 for none */
+	u64			limit[IOBAND_NR_FILES];	/* 0 for none */
 	atomic_t		nr[IOBAND_NR_COUNTERS];
 };
 
@@ -189,8 +174,7 @@ extern atomic_t ioband_nr_defaults;
 /* Has a cgroup limits for all devices? */
 static inline bool ioband_has_default(const struct ioband_blkcg *b)
 {
-	return b->limit[READ][IOBAND_BYTES] || b->limit[READ][IOBAND_IOS] ||
-	       b->limit[WRITE][IOBAND_BYTES] || b->limit[WRITE][IOBAND_IOS];
+	return b->limit[0] || b->limit[1] || b->limit[2] || b->limit[3];
 }
 
 /* per CPU and device: bios that passed the share gate without its lock */
@@ -243,8 +227,8 @@ struct ioband_dev {
 
 /* the limits in one write to a control file: U64_MAX: no limit, 0: that for all devices */
 struct ioband_limits {
-	bool	set[2][IOBAND_NR_UNITS];
-	u64	limit[2][IOBAND_NR_UNITS];
+	bool	set[IOBAND_NR_FILES];
+	u64	limit[IOBAND_NR_FILES];
 };
 
 /* how to parse a line "MAJOR:MINOR BODY", and how to apply it */
@@ -335,7 +319,8 @@ static inline u64 ioband_default_limit(const struct ioband_grp *grp, int rw, int
 	/* groups of KUnit tests have no cgroup */
 	if (!ioband_has_defaults())
 		return 0;
-	return READ_ONCE(ioband_blkcg(pd_to_blkg((void *)&grp->pd)->blkcg)->limit[rw][unit]);
+	return READ_ONCE(ioband_blkcg(pd_to_blkg((void *)&grp->pd)->blkcg)
+			 ->limit[IOBAND_FILE(rw, unit)]);
 }
 
 /* Let a bio pass without the lock.  It is only counted, I7. */
@@ -385,10 +370,18 @@ static inline unsigned int ioband_repay_state(void)
 	return (worker ? TASK_INTERRUPTIBLE : TASK_KILLABLE) | TASK_FREEZABLE_UNSAFE;
 }
 
-/* Do bios wait at a gate?  Without dev->lock the answer may change at any time. */
-static inline bool ioband_crowded(const struct ioband_dir *gate)
+/* Do bios wait at a gate or at one above?  Without dev->lock the answer may change at any time. */
+static __always_inline bool ioband_is_crowded(const struct ioband_dir *gate)
 {
-	return READ_ONCE(gate->gate.ready.rb_root.rb_node);
+	for (; gate; gate = READ_ONCE(gate->up))
+		if (READ_ONCE(gate->gate.ready.rb_root.rb_node))
+			return true;
+	return false;
+}
+
+static inline int ioband_rw(const struct ioband_dir *dir)
+{
+	return dir - dir->grp->dir;
 }
 
 /* As ioband_is_stale(), for a caller that knows the device and the direction. */
@@ -402,22 +395,17 @@ static __always_inline bool ioband_is_older(const struct ioband_dir *dir,
 /* Have gates come or gone since a group looked up its gates?  I10 */
 static inline bool ioband_is_stale(const struct ioband_dir *dir)
 {
-	return ioband_is_older(dir, dir->grp->dev, dir - dir->grp->dir);
+	return ioband_is_older(dir, dir->grp->dev, ioband_rw(dir));
 }
 
-/* timer.c */
+/* dispatch.c */
 int ioband_timer_init(void);
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when);
 void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent);
-struct ioband_ent *ioband_expire(struct ioband_dev *dev, s64 now);
 void ioband_kick(struct ioband_dev *dev, s64 now);
-void ioband_dev_timer_init(struct ioband_dev *dev);
-
-/* dispatch.c */
 extern struct mutex ioband_ready_mutex;
 struct ioband_dev *ioband_dev_alloc(struct gendisk *disk);
 void ioband_dev_free(struct ioband_dev *dev);
-void ioband_dev_get(struct ioband_dev *dev);
 void ioband_dev_put(struct ioband_dev *dev);
 
 /* submit.c */
@@ -427,7 +415,6 @@ void ioband_submit(struct ioband_dev *dev, struct bio *bio, bool fail);
 bool ioband_outs_init(struct ioband_dev *dev);
 
 /* policy.c */
-struct gendisk *ioband_get_disk(struct gendisk *disk);
 int ioband_activate(struct gendisk *disk);
 void ioband_activated(struct gendisk *disk);
 

@@ -56,7 +56,6 @@
  * Not goals: scheduling inside the device, latency targets, a hierarchy besides that of
  * cgroups, user space helpers.
  */
-#include <linux/blkdev.h>
 #include <linux/init.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -101,32 +100,34 @@ static int __init ioband_setup(char *str)
 }
 __setup("ioband=", ioband_setup);
 
-/**
- * ioband_owns_limits - tell whether ioband registers the files of limits
- *
- * Context: from initcalls on.
- * Return: true if ioband does, false if blk-throttle may.
- */
+/* Has ioband the files of limits?  If not, blk-throttle may.  From initcalls on. */
 bool ioband_owns_limits(void)
 {
 	return ioband_mode >= IOBAND_LIMITS;
 }
 
-/**
- * ioband_owns_weights - tell whether ioband registers the files of weights
- *
- * Context: from initcalls on.
- * Return: true if ioband does, false if iocost may.
- */
+/* Has ioband the files of weights?  If not, iocost may.  From initcalls on. */
 bool ioband_owns_weights(void)
 {
 	return ioband_mode >= IOBAND_ON;
 }
 
-static void ioband_free_percpu(struct ioband_grp *grp)
+static struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
 {
-	free_percpu(grp->stat);
-	free_percpu(grp->lease);
+	struct ioband_blkcg *blkcg = kzalloc(sizeof(*blkcg), gfp);
+
+	return blkcg ? &blkcg->cpd : NULL;
+}
+
+static void ioband_cpd_free(struct blkcg_policy_data *cpd)
+{
+	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
+
+	for (int which = 0; which < IOBAND_WEIGHTS; which++)
+		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
+	/* a task that had a file open may have set limits after the cgroup was removed */
+	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
+	kfree(blkcg);
 }
 
 /* Returns false if there is no memory; the caller frees what was allocated. */
@@ -147,7 +148,8 @@ static bool ioband_alloc_percpu(struct ioband_grp *grp, bool stats, gfp_t gfp)
 
 static void ioband_grp_free_all(struct ioband_grp *grp)
 {
-	ioband_free_percpu(grp);
+	free_percpu(grp->stat);
+	free_percpu(grp->lease);
 	kmem_cache_free(ioband_grps, grp);
 }
 
@@ -166,7 +168,7 @@ static struct blkg_policy_data *ioband_pd_alloc(struct gendisk *disk,
 		ioband_grp_free_all(grp);
 		return NULL;
 	}
-	ioband_dev_get(disk->ioband);
+	kref_get(&disk->ioband->ref);
 	grp->dev = disk->ioband;
 	grp->io_bytes = IOBAND_IO_BYTES;
 	for (int rw = READ; rw <= WRITE; rw++)
@@ -182,16 +184,7 @@ static void ioband_pd_init(struct blkg_policy_data *pd)
 static void ioband_pd_online(struct blkg_policy_data *pd)
 {
 	ioband_weight_online(pd_to_grp(pd));
-	ioband_default_online(pd_to_grp(pd));
-}
-
-/* Remove the limits of a blkg; it has none if the activation of the policy failed. */
-static void ioband_blkg_removed(struct blkcg_gq *blkg)
-{
-	struct ioband_grp *grp = blkg_to_grp(blkg);
-
-	if (grp && blkcg_policy_enabled(blkg->q, &blkcg_policy_ioband))
-		ioband_removed(grp);
+	ioband_apply_defaults(pd_to_grp(pd));
 }
 
 static void ioband_pd_offline(struct blkg_policy_data *pd)
@@ -199,15 +192,11 @@ static void ioband_pd_offline(struct blkg_policy_data *pd)
 	ioband_removed(pd_to_grp(pd));
 }
 
-/**
- * ioband_css_killed - remove the limits of a cgroup that is removed, or loses the block controller
- * @css:	the cgroup's css; its files can no longer be written to
- *
- * It may take long until its blkgs go offline: tasks that exit wait for their held I/O, and dirty
- * pages have to be written.  Limits would delay both, and could not be changed any more, so they
- * are removed here.  A blkg that joins the list from now on has none.
- *
- * Context: cgroup_mutex held.
+/*
+ * A cgroup is removed, or loses the block controller: remove its limits.  It may take long until
+ * its blkgs go offline: tasks that exit wait for their held I/O, and dirty pages have to be
+ * written.  Limits would delay both, and could not be changed any more.  A blkg that joins the list
+ * from now on has none.
  */
 void ioband_css_killed(struct cgroup_subsys_state *css)
 {
@@ -219,7 +208,9 @@ void ioband_css_killed(struct cgroup_subsys_state *css)
 	ioband_drop_defaults(css_to_blkcg(css));
 	guard(rcu)();
 	hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
-		ioband_blkg_removed(blkg);
+		/* a blkg has no limits if the activation of the policy failed */
+		if (blkg_to_grp(blkg) && blkcg_policy_enabled(blkg->q, &blkcg_policy_ioband))
+			ioband_removed(blkg_to_grp(blkg));
 }
 
 static void ioband_grp_free(struct rcu_head *rcu)
@@ -252,18 +243,13 @@ struct blkcg_policy blkcg_policy_ioband = {
 	.no_freeze		= true,
 };
 
-/* Is a disk being removed? */
-static bool ioband_goes(struct gendisk *disk)
-{
-	return !disk_live(disk) || test_bit(GD_DEAD, &disk->state);
-}
-
 /* Create the groups of a device.  ioband_ready_mutex held. */
 static int ioband_create_grps(struct gendisk *disk, struct ioband_dev *dev)
 {
 	int ret;
 
-	if (ioband_goes(disk))
+	/* it is being removed */
+	if (!disk_live(disk) || test_bit(GD_DEAD, &disk->state))
 		return -ENODEV;
 	if (disk->ioband)
 		return 0;
@@ -281,12 +267,9 @@ static int ioband_create_grps(struct gendisk *disk, struct ioband_dev *dev)
 	return 1;
 }
 
-/**
- * ioband_activate - make a device ready for limits and weights
- * @disk:	the disk
- *
- * Context: may sleep, and does not wait for I/O.
- * Return: 1 if the device became ready, 0 if it was ready already, or -errno.
+/*
+ * Get a device ready for limits and weights.  May sleep, and does not wait for I/O.  Returns 1 if
+ * the device became ready, 0 if it was ready already, or -errno.
  */
 int ioband_activate(struct gendisk *disk)
 {
@@ -308,38 +291,14 @@ int ioband_activate(struct gendisk *disk)
 	return ret;
 }
 
-/**
- * ioband_activated - do the part of ioband_activate() that needs all locks of the queue dropped
- * @disk:	the disk, with a reference
- *
- * Context: may sleep.
- */
+/* The part of ioband_activate() that needs all locks of the queue dropped.  May sleep. */
 void ioband_activated(struct gendisk *disk)
 {
 	static_branch_inc(&ioband_key);
 	ioband_debugfs_register(disk);
 }
 
-/**
- * ioband_get_disk - get a reference on a disk
- * @disk:	the disk of a group that was found in a list of blkgs
- *
- * A disk is freed at least one grace period after its blkgs have left the list.
- *
- * Context: the RCU read side in which the group was found.
- * Return: the disk, NULL if it is about to be freed.
- */
-struct gendisk *ioband_get_disk(struct gendisk *disk)
-{
-	return kobject_get_unless_zero(&disk_to_dev(disk)->kobj) ? disk : NULL;
-}
-
-/**
- * ioband_exit_disk - undo ioband_activate()
- * @disk:	a disk whose blkgs have been freed
- *
- * Context: may sleep.
- */
+/* Undo ioband_activate(), for a disk whose blkgs have been freed.  May sleep. */
 void ioband_exit_disk(struct gendisk *disk)
 {
 	if (!disk->ioband)

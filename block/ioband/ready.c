@@ -10,8 +10,6 @@
  *
  * This takes memory and no I/O: a disk that hangs is made ready as fast as any other.
  */
-#include <linux/blkdev.h>
-
 #include "ioband.h"
 
 DEFINE_STATIC_KEY_FALSE(ioband_share_key);
@@ -32,25 +30,16 @@ static int ioband_ready_disk(struct gendisk *disk)
 	return ret == -ENODEV ? 0 : min(ret, 0);
 }
 
-/**
- * ioband_open_disk - get a disk ready that is being opened
- * @disk:	the disk, which counts as open
- *
- * Context: may sleep; open_mutex held.
- * Return: 0, or -ENOMEM.
- */
+/* A disk is opened, and counts as open: get it ready.  May sleep.  Returns 0 or -ENOMEM. */
 int ioband_open_disk(struct gendisk *disk)
 {
 	smp_mb__after_atomic();	/* pairs with ioband_ready_all() */
 	return ioband_ready_disk(disk);
 }
 
-/**
- * ioband_ready_all - get all open disks ready for a setting that is about to be made
- * @nr:		the number of such settings: until the caller has made it, it counts as one more
- *
- * Context: may sleep; none of ioband's locks held.
- * Return: 0, or -ENOMEM: then @nr is as before.
+/*
+ * Get all open disks ready for a setting that is about to be made: until the caller has made it, it
+ * counts in @nr as one more.  May sleep.  Returns 0, or -ENOMEM: then @nr is as before.
  */
 int ioband_ready_all(atomic_t *nr)
 {
@@ -70,11 +59,7 @@ int ioband_ready_all(atomic_t *nr)
 	return ret;
 }
 
-/**
- * ioband_share_begin - have all bios pass the share gate, when the first weight is set
- *
- * Context: may sleep; none of ioband's locks held.
- */
+/* Have all bios pass the share gate, when the first weight is set.  May sleep; no locks of ours. */
 void ioband_share_begin(void)
 {
 	/* a key is patched place by place, so completions have to be on before submissions */

@@ -5,10 +5,7 @@
  * tasks.  Reads and writes have work items of their own, because reads need not wait for what
  * makes writes wait.
  */
-#include <linux/blkdev.h>
 #include <linux/cpumask.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
 #include <trace/events/ioband.h>
 
 #include "ioband.h"
@@ -26,14 +23,9 @@ static unsigned int ioband_nr_outs(void)
 	return DIV_ROUND_UP(nr_cpu_ids, IOBAND_OUT_CPUS) * 2;
 }
 
-/**
- * ioband_send_from - have a bio submitted near a CPU
- * @dev:	the device
- * @bio:	a bio that may be submitted
- * @cpu:	the CPU that the bio came from
- * @rw:		READ, or WRITE for a bio for which no reads should have to wait
- *
- * Context: dev->lock held.
+/*
+ * Have a bio that may be submitted submitted near the CPU that it came from.  @rw: READ, or WRITE
+ * for a bio for which no reads should have to wait.  dev->lock held.
  */
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu, int rw)
 {

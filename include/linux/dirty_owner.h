@@ -2,7 +2,10 @@
 #ifndef _LINUX_DIRTY_OWNER_H
 #define _LINUX_DIRTY_OWNER_H
 
+#include <linux/backing-dev-defs.h>
+#include <linux/cgroup.h>
 #include <linux/fs.h>
+#include <linux/ioband.h>
 #include <linux/jump_label.h>
 #include <linux/limits.h>
 #include <linux/page-flags.h>
@@ -69,6 +72,7 @@ enum dirty_how {
  *		they dirty pages.  RCU read side.
  * @pay:	charge a group's limits with bytes that it will write to the device; returns the
  *		number of bytes charged, which may be more, -EAGAIN or -EINTR
+ * @free:	find out anew whether no limit binds the current task, I17; RCU read side, any locks
  * @settle_later: have the current task pay on its way to user space; returns false if it cannot
  * @hurry:	let writes of a group's pages to the device pass, if it holds any, since others
  *		wait for them.  RCU read side.
@@ -80,6 +84,7 @@ struct dirty_owner_ops {
 	u64 (*bps)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi, bool *ahead);
 	s64 (*pay)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		   s64 bytes, enum dirty_how how);
+	bool (*free)(void);
 	bool (*settle_later)(struct backing_dev_info *bdi);
 	void (*hurry)(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
 };
@@ -101,10 +106,10 @@ DECLARE_STATIC_KEY_FALSE(dirty_owner_key);
 
 int dirty_owner_enable(const struct dirty_owner_ops *ops);
 bool dirty_owner_is_inodes(struct page *page);
+struct cgroup_subsys_state *dirty_owner_css_of_left(struct page *page);
 u32 dirty_owner_of_write(const struct page *page);
 unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id);
 struct cgroup_subsys_state *dirty_owner_css(u32 id);
-struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page);
 bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     unsigned int bytes, unsigned int since);
 bool dirty_owner_settle(struct backing_dev_info *bdi);
@@ -125,8 +130,6 @@ void __dirty_owner_awaited(struct folio *folio);
 void __dirty_owner_migrated(struct folio *dst, struct folio *src);
 int __dirty_owner_pace(struct address_space *mapping, struct backing_dev_info *bdi,
 		       unsigned int flags);
-ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
-				loff_t *pos);
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret);
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter);
@@ -152,12 +155,6 @@ static inline void __dirty_owner_migrated(struct folio *dst, struct folio *src) 
 
 static inline int __dirty_owner_pace(struct address_space *mapping,
 				     struct backing_dev_info *bdi, unsigned int flags)
-{
-	return 0;
-}
-
-static inline ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf,
-					      size_t count, loff_t *pos)
 {
 	return 0;
 }
@@ -206,40 +203,27 @@ static inline bool dirty_owner_has_words(const struct address_space *mapping)
 }
 
 /**
- * dirty_owner_is_free - may pages that the current task dirties go without a record?
- * @wb:		wb of the pages' inode, not NULL
+ * dirty_owner_leaves - may pages that the current task dirties go without a record?
+ * @wb:		wb of the pages' inode
  *
- * They may in a write() by a task of the root group, or of a group that nothing limits if the
- * file's wb is the group's own.  Most writes are such.
+ * They may if no limit binds the task on any disk, and there are no weights.  Where groups have
+ * wbs of their own, the inode must also have that of the task's group.  Most pages are such.
  *
- * Context: any.
+ * Context: RCU read side.
  * Return: true if they may.
  */
-static inline bool dirty_owner_is_free(const struct bdi_writeback *wb)
+static inline bool dirty_owner_leaves(const struct bdi_writeback *wb)
 {
+#ifdef CONFIG_CGROUP_DIRTY_OWNER
+	if (!ioband_writes_freely())
+		return false;
+	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+		return true;
 #ifdef CONFIG_CGROUP_WRITEBACK
-	return wb == current->dirty_free;
-#else
-	return false;
+	return wb->blkcg_css == task_css_check(current, io_cgrp_id, true);
 #endif
-}
-
-/**
- * dirty_owner_is_free_inode - dirty_owner_is_free() with the wb that an inode has now
- * @inode:	inode of the pages
- *
- * Context: any.
- * Return: true if the pages may go without a record.
- */
-static inline bool dirty_owner_is_free_inode(const struct inode *inode)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
-	const struct bdi_writeback *wb = READ_ONCE(inode->i_wb);
-
-	return wb && dirty_owner_is_free(wb);
-#else
-	return false;
 #endif
+	return false;
 }
 
 /**
@@ -269,7 +253,7 @@ static inline void dirty_owner_write(struct folio *folio, size_t from, size_t le
  */
 static inline void dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb)
 {
-	if (DIRTY_OWNER_ON && !dirty_owner_is_free(wb))
+	if (DIRTY_OWNER_ON && !dirty_owner_leaves(wb))
 		__dirty_owner_dirtied(folio, wb);
 }
 
@@ -392,23 +376,6 @@ static inline void dirty_owner_migrated(struct folio *dst, struct folio *src)
 }
 
 /**
- * dirty_owner_vfs_write - vfs_write() in parts, between which the task waits for its limits
- * @file:	the file
- * @buf:	data to write
- * @count:	length of the data in bytes
- * @pos:	position in the file, or NULL
- *
- * Context: as vfs_write(), no locks held.
- * Return: as vfs_write(); also -EINTR if the task is killed.
- */
-static inline ssize_t dirty_owner_vfs_write(struct file *file, const char __user *buf,
-					    size_t count, loff_t *pos)
-{
-	return DIRTY_OWNER_ON ? __dirty_owner_vfs_write(file, buf, count, pos) :
-				vfs_write(file, buf, count, pos);
-}
-
-/**
  * dirty_owner_part - the next part of a write from an iterator, if there is one
  * @part:	state of the loop over the parts, all zero at first
  * @file:	the file
@@ -427,7 +394,7 @@ static inline bool dirty_owner_part(struct dirty_part *part, struct file *file,
 	bool first = !part->begun;
 
 	part->begun = true;
-	if ((DIRTY_OWNER_ON && first) || part->len)
+	if ((DIRTY_OWNER_ON && first && !ioband_writes_freely()) || part->len)
 		return __dirty_owner_part(part, file, iter, flags, ret);
 	return first;
 }

@@ -3,7 +3,6 @@
 #define _LINUX_IOBAND_H
 
 #include <linux/blk-cgroup.h>
-#include <linux/dirty_owner.h>
 #include <linux/fs.h>
 #include <linux/jump_label.h>
 #include <linux/mutex.h>
@@ -21,11 +20,15 @@
 
 /* True while a device is ready for limits and weights. */
 DECLARE_STATIC_KEY_FALSE(ioband_key);
+/* True from the first weight that is not the default on. */
+DECLARE_STATIC_KEY_FALSE(ioband_share_key);
 
 /* Changes whenever a limit may begin to bind a task that none has bound. */
 extern atomic_long_t ioband_epoch;
 
 ssize_t __ioband_vfs_rw(struct file *file, char __user *buf, size_t count, loff_t *pos, int rw);
+ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
+				loff_t *pos);
 int __ioband_settle(void);
 int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool async, bool nowait);
 
@@ -33,6 +36,12 @@ int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool asyn
 static inline bool ioband_is_free(void)
 {
 	return current->ioband_free == atomic_long_read(&ioband_epoch);
+}
+
+/* As ioband_is_free(); and there are no weights, for which what it writes would be measured. */
+static inline bool ioband_writes_freely(void)
+{
+	return ioband_is_free() && !static_branch_unlikely(&ioband_share_key);
 }
 
 /**
@@ -53,14 +62,15 @@ static inline ssize_t ioband_vfs_read(struct file *file, char __user *buf, size_
 	return vfs_read(file, buf, count, pos);
 }
 
-/* As ioband_vfs_read(): a direct write, but for one that appends, which has to be whole. */
+/* As ioband_vfs_read(); but a direct write that appends has to be whole. */
 static inline ssize_t ioband_vfs_write(struct file *file, const char __user *buf, size_t count,
 				       loff_t *pos)
 {
-	if (static_branch_unlikely(&ioband_key) && count > IOBAND_DOOR_BYTES && !ioband_is_free() &&
-	    (file->f_flags & (O_DIRECT | O_APPEND)) == O_DIRECT)
+	if (!static_branch_unlikely(&ioband_key) || ioband_writes_freely())
+		return vfs_write(file, buf, count, pos);
+	if (count > IOBAND_DOOR_BYTES && (file->f_flags & (O_DIRECT | O_APPEND)) == O_DIRECT)
 		return __ioband_vfs_rw(file, (char __user *)buf, count, pos, WRITE);
-	return dirty_owner_vfs_write(file, buf, count, pos);
+	return __dirty_owner_vfs_write(file, buf, count, pos);
 }
 
 /**
@@ -132,6 +142,7 @@ static inline bool ioband_poller_owes(struct mutex *lock)
 }
 
 #else
+static inline bool ioband_writes_freely(void) { return true; }
 #define ioband_vfs_read	vfs_read
 #define ioband_vfs_write	vfs_write
 #define ioband_door(file, rw, pos, count, flags)	0

@@ -28,12 +28,9 @@
 
 #include "dirty_owner-internal.h"
 
-/**
- * dirty_begin - restart the account of a flow if its limits have begun since
- * @flow:	the flow
- * @since:	as in struct dirty_rate
- *
- * Pages that have words by then cost nothing: most were dirtied when there was no limit.
+/*
+ * Restart the account of a flow if its limits have begun since, see struct dirty_rate.  Pages that
+ * have words by then cost nothing: most were dirtied when there was no limit.
  */
 void dirty_begin(struct dirty_flow *flow, unsigned int since)
 {
@@ -50,13 +47,9 @@ void dirty_begin(struct dirty_flow *flow, unsigned int since)
 	WRITE_ONCE(flow->since, since);
 }
 
-/**
- * dirty_forfeit - limit how much a flow keeps of what it paid and did not dirty
- * @flow:	the flow
- * @most:	bytes that it may keep
- *
- * Otherwise a group could save up bytes by writes that fail after it has paid for them.
- * Bytes that are promised do not count as kept.
+/*
+ * Let a flow keep at most @most bytes that it paid and did not dirty, beside those promised.  Else
+ * a group could save up bytes by writes that fail after it has paid for them.
  */
 void dirty_forfeit(struct dirty_flow *flow, s64 most)
 {
@@ -68,18 +61,11 @@ void dirty_forfeit(struct dirty_flow *flow, s64 most)
 		atomic64_sub(beyond, &flow->paid);
 }
 
-/**
- * dirty_pay - pay for pages that are dirty, or promised to a task
- * @flow:	the flow
- * @promised:	bytes that the task has been promised
- * @how:	what to do if the limits have no room
- * @ahead:	bytes to pay in addition, if any are due
- *
- * Pays what is due, that is bytes that no other task is about to pay: those that are dirty, and
- * those that the task itself has been promised.  Other tasks pay for their promises.
- *
- * Context: may sleep if @how is DIRTY_WAIT.
- * Return: 0; -EAGAIN or -EINTR if nothing was paid.
+/*
+ * Pay what is due, that is bytes that no other task is about to pay: those that are dirty, and
+ * @promised bytes, which the task itself has been promised.  Other tasks pay for their promises.
+ * @ahead: bytes to pay in addition, if any are due.  May sleep if @how is DIRTY_WAIT.  Returns 0;
+ * -EAGAIN or -EINTR if nothing was paid.
  */
 int dirty_pay(struct dirty_flow *flow, s64 promised, enum dirty_how how, s64 ahead)
 {

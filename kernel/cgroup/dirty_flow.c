@@ -51,14 +51,7 @@ static void dirty_flow_add(struct dirty_flow *flow)
 	hash_add_rcu(dirty_flows_on, &flow->on_bdi, (unsigned long)flow->bdi);
 }
 
-/**
- * dirty_flow_peek - look up the flow of a group on a backing device
- * @css:	the group
- * @bdi:	the backing device
- *
- * Context: RCU read side.
- * Return: the flow, or NULL if there is none.
- */
+/* The flow of a group on a backing device, NULL if there is none.  RCU read side. */
 struct dirty_flow *dirty_flow_peek(const struct cgroup_subsys_state *css,
 				   const struct backing_dev_info *bdi)
 {
@@ -83,7 +76,6 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 {
 	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
 	struct dirty_flow *flow, *other;
-	struct dirty_rate rate;
 
 	if (!css_tryget(css))
 		return NULL;
@@ -99,9 +91,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->roomy_at = jiffies - 1;
 	flow->chunk = DIRTY_CHUNK_ANY;
 	/* limits that are set already apply from the first page on */
-	rate = dirty_owner_ops->rate(css, bdi);
-	flow->since = rate.since;
-	flow->words = rate.limited || rate.probe;
+	flow->since = dirty_owner_ops->rate(css, bdi).since;
 	flow->stuck_at = -1;
 	flow->stuck_below = -1;
 	flow->tried_written = -1;
@@ -122,15 +112,9 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	return other;
 }
 
-/**
- * dirty_is_data - can the pages of an inode have dirtiers?
- * @inode:	the inode
- *
- * They can if they are data on disks.  The page cache of a device that a filesystem is
- * mounted from holds the filesystem's metadata, and so do inodes that are not files.
- *
- * Context: any.
- * Return: true if they can.
+/*
+ * Can the pages of an inode have dirtiers?  They can if they are data on disks: the page cache of a
+ * device with a mounted filesystem holds metadata, and so do inodes that are not files.
  */
 bool dirty_is_data(struct inode *inode)
 {
@@ -139,28 +123,14 @@ bool dirty_is_data(struct inode *inode)
 	return S_ISBLK(inode->i_mode) && !READ_ONCE(I_BDEV(inode)->bd_holder_ops);
 }
 
-/**
- * dirty_flow_find - look up or create the flow of a group on a backing device
- * @css:	the group, not the root
- * @bdi:	the backing device
- *
- * Context: RCU read side; any locks held.
- * Return: the flow, which may be new; NULL if memory is short.
- */
+/* As dirty_flow_of(), without the hint. */
 struct dirty_flow *dirty_flow_find(struct cgroup_subsys_state *css,
 				   struct backing_dev_info *bdi)
 {
 	return dirty_flow_peek(css, bdi) ?: dirty_flow_create(css, bdi);
 }
 
-/**
- * dirty_flow_get - slow path of dirty_flow_of(): does not look at the hint, and sets it
- * @css:	the group, not the root
- * @bdi:	the backing device
- *
- * Context: RCU read side; any locks held.
- * Return: the flow, which may be new; NULL if memory is short.
- */
+/* Slow path of dirty_flow_of(): does not look at the hint, and sets it. */
 struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 				  struct backing_dev_info *bdi)
 {
@@ -173,13 +143,7 @@ struct dirty_flow *dirty_flow_get(struct cgroup_subsys_state *css,
 	return flow;
 }
 
-/**
- * dirty_flow_of_current - the flow of the pages that the current task dirties
- * @inode:	inode of the pages
- *
- * Context: RCU read side; any locks held.
- * Return: the flow; NULL if the pages have no dirtier, or if memory is short.
- */
+/* As dirty_flow_of(), for pages that the current task dirties; NULL if they have no dirtier. */
 struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 {
 	struct backing_dev_info *bdi = inode_to_bdi(inode);
@@ -194,13 +158,7 @@ struct dirty_flow *dirty_flow_of_current(struct inode *inode)
 	return css ? dirty_flow_of(css, bdi) : NULL;
 }
 
-/**
- * dirty_flow_load - slow path of dirty_flow_by_id(): does not look at the hint, and sets it
- * @id:		the flow's id, not 0
- *
- * Context: RCU read side.
- * Return: the flow, or NULL if it has been freed.
- */
+/* Slow path of dirty_flow_by_id(): does not look at the hint, and sets it. */
 struct dirty_flow *dirty_flow_load(u32 id)
 {
 	struct dirty_flow *flow;
@@ -230,13 +188,9 @@ static bool dirty_flow_is_below(const struct dirty_flow *flow, struct cgroup_sub
 	return cgroup_is_descendant(flow->css->cgroup, css->cgroup);
 }
 
-/**
- * dirty_flow_sum - sum up the pages of a group and of all groups below it
- * @css:	the group
- * @own:	a flow of one of them, on the backing device in question
- *
- * Context: RCU read side.  Takes time in proportion to the number of flows on the device.
- * Return: the sums; ->saved is that of the flows other than @own.
+/*
+ * Sum up the pages of a group and all groups below it on the device of @own, one of their flows;
+ * ->saved is without it.  RCU read side.  Takes time in proportion to the flows on the device.
  */
 struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {
@@ -255,15 +209,11 @@ struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct di
 	return sum;
 }
 
-/**
- * dirty_flow_forfeit - take back what the other flows below a limit have paid and not dirtied
- * @css:	the group that has the limit
- * @own:	the flow, of that group or of one below it, that keeps what it has paid
- *
- * Otherwise many groups below one limit could each save up a little, and together fill the
- * window with that.  A task that has only just paid has to pay again.
- *
- * Context: RCU read side.  Takes time in proportion to the number of flows on the device.
+/*
+ * Take back what the flows other than @own below a limit of @css have paid and not dirtied.
+ * Otherwise many groups below one limit could each save up a little, and together fill the window.
+ * A task that has only just paid has to pay again.  RCU read side; takes time as dirty_flow_sum()
+ * does.
  */
 void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own)
 {

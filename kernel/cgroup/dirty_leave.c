@@ -1,83 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the accounts of dirty pages may leave out: this file decides which pages need no words,
- * and which writes need not ask dirty_admit().  These are the writes of the root group, and of
- * groups without limits to files whose writeback belongs to them, O7.  This file also tells the
- * flusher which inodes to write for limited groups.
+ * Pages without words, O7: they get words when their inode gets another wb.  This file also tells
+ * the flusher which inodes to write for limited groups.
  */
 #include <linux/backing-dev.h>
 
 #include "dirty_leave.h"
-
-/**
- * dirty_flow_look - does a flow that was not limited in an earlier jiffy still have no limit?
- * @flow:	the flow
- *
- * Context: any locks held.
- * Return: true if nothing limits the flow, so that its pages need no words.
- */
-bool dirty_flow_look(struct dirty_flow *flow)
-{
-	struct dirty_rate rate;
-
-	/* ->rate needs an RCU read side; that the i_pages lock is held is not enough */
-	scoped_guard(rcu)
-		rate = dirty_owner_ops->rate(flow->css, flow->bdi);
-	if (rate.limited || rate.probe) {
-		WRITE_ONCE(flow->words, true);
-		return false;
-	}
-	WRITE_ONCE(flow->looked_at, jiffies);
-	return true;
-}
-
-/* The inode's wb if pages that the current task dirties in a write() need no words, O7. */
-static __always_inline const struct bdi_writeback *
-dirty_wb_to_leave(const struct inode *inode, const struct dirty_flow *flow, struct file *file,
-		  size_t len)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
-	const struct bdi_writeback *wb = READ_ONCE(inode->i_wb);
-
-	if (!wb || len > DIRTY_WHOLE_BYTES || !(file->f_mode & FMODE_WRITE))
-		return NULL;
-	if (!flow || (wb->blkcg_css == flow->css && !READ_ONCE(flow->words) &&
-		      !dirty_shares_bios(inode)))
-		return wb;
-#endif
-	return NULL;
-}
-
-/**
- * dirty_may_write - may the current task write to a file without asking dirty_admit()?
- * @file:	the file
- * @len:	bytes that it wants to write
- * @free:	the value of current->dirty_free while it writes
- *
- * It may if it is in the root group, or in a group that nothing limited on that device in
- * this jiffy.  Most tasks are: this is the fast path, and should cost them little.
- *
- * Context: may sleep.
- * Return: true if it may; false if dirty_admit() has to decide.
- */
-bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free)
-{
-	struct inode *inode = dirty_inode_of(file);
-	struct cgroup_subsys_state *css;
-	struct dirty_flow *flow;
-
-	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
-		return false;
-	/* also an RCU read side */
-	guard(preempt)();
-	css = task_css_check(current, io_cgrp_id, true);
-	flow = css->parent ? this_cpu_read(dirty_hints.by_css) : NULL;
-	if (flow && (flow->css != css || flow->bdi != inode_to_bdi(inode) ||
-		     READ_ONCE(flow->limited) || !dirty_is_fresh(flow)))
-		return false;
-	*free = dirty_wb_to_leave(inode, flow, file, len);
-	return true;
-}
 
 void __dirty_owner_switched(struct folio *folio, struct bdi_writeback *wb)
 {

@@ -13,9 +13,6 @@
 
 #include "dirty_owner-internal.h"
 
-bool dirty_flow_look(struct dirty_flow *flow);
-bool dirty_may_write(struct file *file, size_t len, const struct bdi_writeback **free);
-
 /*
  * The wb of an inode, NULL if it has none yet.  The inode may switch to another wb at any
  * time; the one returned is not freed before the end of the RCU read side.
@@ -44,20 +41,6 @@ static inline bool dirty_shares_bios(const struct inode *inode)
 	const unsigned long magic = inode->i_sb->s_magic;
 
 	return magic == F2FS_SUPER_MAGIC || magic == NILFS_SUPER_MAGIC;
-}
-
-/* May pages of an inode that a flow dirties go without words, O7?  @wb is the inode's. */
-static __always_inline bool dirty_leaves(struct dirty_flow *flow, const struct inode *inode,
-					 const struct bdi_writeback *wb)
-{
-#ifdef CONFIG_CGROUP_WRITEBACK
-	if (wb->blkcg_css != flow->css || READ_ONCE(flow->words) || dirty_shares_bios(inode))
-		return false;
-	return likely(!time_after(jiffies, READ_ONCE(flow->looked_at))) ||
-	       dirty_flow_look(flow);
-#else
-	return false;
-#endif
 }
 
 /* The inode whose pages a write() to a file dirties: that of the lower file of an overlay. */

@@ -45,11 +45,10 @@
  *	and in the flow's promises, from before it pays until it has dirtied the pages or
  *	given up.  It is one of flow->users meanwhile, and may wait for locks: for tasks
  *	that ask for more pages, promised bytes count as dirty.
- *  O7	The dirtier of a page without words is the group whose wb its inode has.  A flow
- *	with ->words false may leave a page without words if that wb is its group's, and
- *	nothing limited the group in this jiffy or when the task began a write() of at most
- *	DIRTY_WHOLE_BYTES.  During such a write() current->dirty_free is the wb.  Pages that
- *	are dirty when their inode gets another wb get words, under the i_pages lock.
+ *  O7	The dirtier of a page without words is the group whose wb its inode has, the root group
+ *	where groups have no wbs of their own.  A task leaves a page without words if no limit
+ *	binds it, see dirty_owner_leaves().  Pages that are dirty when their inode gets another
+ *	wb get words, under the i_pages lock.
  */
 
 /* The largest id of a flow that a word can name; 0 names none. */
@@ -75,7 +74,6 @@ struct dirty_words {
 struct dirty_flow {
 	u32			id;
 	bool			limited;
-	bool			words;		/* its pages have words, O7 */
 	bool			owes;		/* to devices below */
 	struct cgroup_subsys_state *css;	/* a reference */
 	struct backing_dev_info	*bdi;		/* a reference */
@@ -181,12 +179,9 @@ struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css,
 void dirty_flow_forfeit(struct cgroup_subsys_state *css, const struct dirty_flow *own);
 bool dirty_is_data(struct inode *inode);
 
-/**
- * dirty_css_of_current - the group on whose behalf the current task dirties pages
- *
- * Context: RCU read side.
- * Return: the group; NULL for the root group, and for a kernel thread that has not been
- *	   associated with a group, see kthread_associate_blkcg().
+/*
+ * The group on whose behalf the current task dirties pages; NULL for the root group, and for a
+ * kernel thread that has no group, see kthread_associate_blkcg().  RCU read side.
  */
 static inline struct cgroup_subsys_state *dirty_css_of_current(void)
 {
@@ -200,28 +195,15 @@ static inline struct cgroup_subsys_state *dirty_css_of_current(void)
 	return css->parent ? css : NULL;
 }
 
-/* Is the current task in the root group, which nothing limits? */
-static __always_inline bool dirty_is_roots(void)
-{
-	if (unlikely((current->flags & PF_KTHREAD) || current->dirty_part))
-		return false;
-	guard(preempt)();
-	return !task_css_check(current, io_cgrp_id, true)->parent;
-}
-
 /* See dirty_is_data(). */
 static inline bool dirty_is_file_data(const struct inode *inode)
 {
 	return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
 }
 
-/**
- * dirty_flow_of - the flow of a group on a backing device
- * @css:	the group, not the root
- * @bdi:	the backing device
- *
- * Context: RCU read side; any locks held.
- * Return: the flow, which may be new; NULL if memory is short.
+/*
+ * The flow of a group, which is not the root, on a backing device.  It may be new; NULL if memory
+ * is short.  RCU read side; any locks held.
  */
 static __always_inline struct dirty_flow *dirty_flow_of(struct cgroup_subsys_state *css,
 							struct backing_dev_info *bdi)
@@ -231,13 +213,7 @@ static __always_inline struct dirty_flow *dirty_flow_of(struct cgroup_subsys_sta
 	return likely(flow->css == css && flow->bdi == bdi) ? flow : dirty_flow_get(css, bdi);
 }
 
-/**
- * dirty_flow_by_id - the flow that a word names
- * @id:		its id, not 0
- *
- * Context: RCU read side.
- * Return: the flow, or NULL if it has been freed.
- */
+/* The flow that a word names, NULL if it has been freed.  @id: not 0.  RCU read side. */
 static inline struct dirty_flow *dirty_flow_by_id(u32 id)
 {
 	struct dirty_flow *flow = this_cpu_read(dirty_hints.by_id);
@@ -282,12 +258,9 @@ static __always_inline struct dirty_flow *dirty_flow_promised(struct backing_dev
 	return unlikely(part) && part->flow->bdi == bdi ? part->flow : NULL;
 }
 
-/**
- * dirty_redeem - the current task has dirtied pages: take them from what it was promised
- * @flow:	the flow of the pages
- * @nr:		number of pages
- *
- * Return: true if the task has a promise of this flow, even one that it has used up.
+/*
+ * The current task has dirtied pages: take them from what it was promised.  Returns true if it has
+ * a promise of this flow, even one that it has used up.
  */
 static __always_inline bool dirty_redeem(struct dirty_flow *flow, long nr)
 {
@@ -359,13 +332,9 @@ struct dirty_table {
 
 extern struct dirty_table *dirty_table;
 
-/**
- * dirty_words_of - the words of a page
- * @pfn:	its page frame number
- *
- * Context: any.
- * Return: the page's words, followed by those of the next pages of its chunk; NULL if it has
- *	   none, because no memory could be had for them when its memory came online.
+/*
+ * The words of a page, followed by those of the next pages of its chunk; NULL if no memory could be
+ * had for them when its memory came online.
  */
 static inline struct dirty_words *dirty_words_of(unsigned long pfn)
 {

@@ -16,10 +16,10 @@
  * Words are for pages and not for folios: a folio can be as large as a huge page, and
  * several groups may have written to it.
  *
- * Most pages need no words.  Where each group has a writeback of its own (v2, with the memory
- * controller), and nothing limits the dirtier of a page, the page has no words if the
- * writeback of its inode is that of its dirtier.  The hooks look at no words of a file in
- * which no page has had any, see AS_DIRTY_WORDS.
+ * Most pages need no words: those of tasks that no limit binds.  Where each group has a writeback
+ * of its own (v2, with the memory controller), such pages have words all the same in files whose
+ * writeback is another group's.  The hooks look at no words of a file in which no page has had
+ * any, see AS_DIRTY_WORDS.
  *
  * Example: A and B have limits.  A writes 8 pages of a file: 8 dirty words name A's flow,
  * and A has dirtied 8.  The flusher cleans the first 4 of them: these words become write
@@ -110,6 +110,16 @@ static noinline void dirty_take_all(struct folio *folio, bool write,
 	dirty_run_end(&run, change);
 }
 
+/*
+ * As dirty_owner_leaves(), for a task that may not know yet that no limit binds it: one that stores
+ * through mappings, and seldom reads or writes.  RCU read side.
+ */
+static bool dirty_may_leave(const struct bdi_writeback *wb)
+{
+	return !current->dirty_part && (ioband_is_free() || dirty_owner_ops->free()) &&
+	       dirty_owner_leaves(wb);
+}
+
 static noinline void dirty_write(struct folio *folio, struct address_space *mapping,
 				 struct dirty_words *w, long nr)
 {
@@ -119,12 +129,12 @@ static noinline void dirty_write(struct folio *folio, struct address_space *mapp
 	if (!mapping_can_writeback(mapping))
 		return;
 	guard(rcu)();
-	flow = dirty_flow_of_current(inode);
-	if (!flow)
-		return;
 	/* the inode would get its wb when the folio becomes dirty: it is needed already */
 	inode_attach_wb(inode, folio);
-	if (dirty_leaves(flow, inode, dirty_wb_of(inode)))
+	if (dirty_may_leave(dirty_wb_of(inode)))
+		return;
+	flow = dirty_flow_of_current(inode);
+	if (!flow)
 		return;
 	dirty_note_mapping(flow, mapping);
 	dirty_own(w, nr, flow);
@@ -138,7 +148,7 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 	unsigned int block;
 	long nr;
 
-	if (!mapping || dirty_owner_is_free_inode(mapping->host) || dirty_is_roots())
+	if (!mapping)
 		return;
 	w = dirty_folio_words(folio);
 	if (unlikely(!w || !len))
@@ -167,8 +177,10 @@ static noinline void dirty_dirtied(struct folio *folio, struct bdi_writeback *wb
 	if (!w)
 		return;
 	guard(rcu)();
+	if (dirty_may_leave(wb))
+		return;
 	flow = dirty_flow_of_current(folio->mapping->host);
-	if (!flow || dirty_leaves(flow, folio->mapping->host, wb))
+	if (!flow)
 		return;
 	dirty_note_mapping(flow, folio->mapping);
 	/* __dirty_owner_write() has set the words of the parts that were written to */
@@ -214,7 +226,7 @@ void __dirty_owner_dirtied(struct folio *folio, struct bdi_writeback *wb)
 		flow = this_cpu_read(dirty_hints.by_css);
 		if (unlikely(flow->css != css || flow->bdi != wb->bdi))
 			return dirty_dirtied(folio, wb);
-		if (dirty_leaves(flow, inode, wb))
+		if (dirty_may_leave(wb))
 			return;
 	}
 	if (folio_test_large(folio))

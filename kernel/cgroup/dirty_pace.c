@@ -65,13 +65,12 @@ static struct dirty_rate dirty_look(struct dirty_flow *flow, struct address_spac
 		rate.limited = dirty_is_probing(flow);
 	dirty_learn(flow, &rate);
 	WRITE_ONCE(flow->limited, rate.limited);
-	WRITE_ONCE(flow->words, rate.limited || rate.probe);
 	WRITE_ONCE(flow->owes, rate.owed_ns || rate.turn_ns);
 	WRITE_ONCE(flow->chunk, rate.limited ? dirty_chunk_of(dirty_window(flow, &rate)) :
 					       DIRTY_CHUNK_ANY);
 	if (rate.limited)
 		dirty_begin(flow, rate.since);
-	if (mapping && READ_ONCE(flow->words))
+	if (mapping && (rate.limited || rate.probe))
 		dirty_note_mapping(flow, mapping);
 	WRITE_ONCE(flow->free_to, atomic_long_read(&flow->dirtied) + DIRTY_FREE_PAGES);
 	WRITE_ONCE(flow->looked_at, jiffies);
@@ -261,18 +260,11 @@ static struct dirty_flow *dirty_flow_to_ask(struct inode *inode, struct backing_
 	return flow;
 }
 
-/**
- * dirty_admit - wait until the current task may write to a file
- * @part:	the promise to the task: in it ->flow and ->promised are zero at first.  The
- *		caller has to call dirty_admitted() after the write.
- * @file:	the file
- * @from:	what the task wants to write
- * @len:	its length in bytes
- * @flags:	DIRTY_NOWAIT, DIRTY_WHOLE
- *
- * Context: sleeps for as long as the limits of the task's group demand; no locks held.
- * Return: bytes that the task may write now, at most @len; -EAGAIN if it would have to sleep
- *	   and must not, -EINTR if it is killed.
+/*
+ * Wait until the current task may write to a file; dirty_admitted() has to follow, after the write.
+ * @part: ->flow and ->promised are zero at first.  @flags: DIRTY_NOWAIT, DIRTY_WHOLE.  Sleeps for
+ * as long as the limits of the task's group demand; no locks held.  Returns the bytes of @len that
+ * it may write now; -EAGAIN if it would have to sleep and must not, -EINTR if it is killed.
  */
 ssize_t dirty_admit(struct dirty_part *part, struct file *file, const struct iov_iter *from,
 		    size_t len, unsigned int flags)
@@ -298,12 +290,7 @@ ssize_t dirty_admit(struct dirty_part *part, struct file *file, const struct iov
 	return ret;
 }
 
-/**
- * dirty_admitted - end a promise: the task has written, or failed to
- * @part:	the promise, from dirty_admit()
- *
- * Context: the task that called dirty_admit().
- */
+/* End a promise to the current task, which has written, or failed to. */
 void dirty_admitted(struct dirty_part *part)
 {
 	struct dirty_flow *flow = part->flow;

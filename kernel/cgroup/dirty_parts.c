@@ -36,17 +36,10 @@ static bool dirty_is_too_long(const char __user *buf, size_t count, const loff_t
 ssize_t __dirty_owner_vfs_write(struct file *file, const char __user *buf, size_t count,
 				loff_t *pos)
 {
-	const struct bdi_writeback *outer = current->dirty_free, *free = NULL;
-	ssize_t ret;
-
 	if (unlikely(count > MAX_RW_COUNT) && !dirty_is_too_long(buf, count, pos))
 		count = MAX_RW_COUNT;
-	if (count <= MAX_RW_COUNT && !dirty_may_write(file, count, &free))
-		return dirty_vfs_write(file, buf, count, pos);
-	current->dirty_free = free;
-	ret = vfs_write(file, buf, count, pos);
-	current->dirty_free = outer;
-	return ret;
+	return DIRTY_OWNER_ON && count <= MAX_RW_COUNT ?
+	       dirty_vfs_write(file, buf, count, pos) : vfs_write(file, buf, count, pos);
 }
 
 /* Truncate the iterator to the next part.  Returns the part's length, or an error. */
@@ -77,12 +70,8 @@ static bool dirty_part_end(struct dirty_part *part, struct iov_iter *iter, ssize
 bool __dirty_owner_part(struct dirty_part *part, struct file *file, struct iov_iter *iter,
 			__kernel_rwf_t flags, ssize_t *ret)
 {
-	const struct bdi_writeback *free;
 	ssize_t last = *ret;
 
-	/* the whole write is one part: part->len stays 0, and this is not called again */
-	if (!part->len && dirty_may_write(file, iov_iter_count(iter), &free))
-		return true;
 	if (!part->len || dirty_part_end(part, iter, last)) {
 		last = dirty_part_begin(part, file, iter,
 					(flags & RWF_NOWAIT ? DIRTY_NOWAIT : 0) |
@@ -115,17 +104,12 @@ static ssize_t dirty_part_begin_thawed(struct dirty_part *part, struct kiocb *io
 
 ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
-	const struct bdi_writeback *outer = current->dirty_free, *free;
 	struct file *file = iocb->ki_filp;
 	struct dirty_part part = { };
 	ssize_t ret;
 
-	if (dirty_may_write(file, iov_iter_count(iter), &free)) {
-		current->dirty_free = free;
-		ret = file->f_op->write_iter(iocb, iter);
-		current->dirty_free = outer;
-		return ret;
-	}
+	if (ioband_writes_freely())
+		return file->f_op->write_iter(iocb, iter);
 	do {
 		ret = dirty_part_begin_thawed(&part, iocb, iter);
 		if (ret < 0)

@@ -47,15 +47,9 @@
 /* Tasks that wait for the window are woken when 1/16 of it is free. */
 #define DIRTY_REFILL_PART	16
 
-/**
- * dirty_learn - measure how fast the writes of a flow are
- * @flow:	the flow
- * @rate:	its limits as of now
- *
- * Updates flow->drain, the pages per second that are written while the flow has enough of
- * them, and flow->most, its share of the global dirty limit.
- *
- * Context: any.
+/*
+ * Measure how fast the writes of a flow are: flow->drain, the pages per second that are written
+ * while the flow has enough of them; and flow->most, its share of the global dirty limit.
  */
 void dirty_learn(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
@@ -96,14 +90,7 @@ static long dirty_window_of(u64 bps)
 	return min_t(u64, bps >> PAGE_SHIFT, LONG_MAX);
 }
 
-/**
- * dirty_window - the window of a flow
- * @flow:	the flow
- * @rate:	its limits as of now
- *
- * Context: any.
- * Return: the number of pages that it may have dirty or being written.
- */
+/* The pages that a flow may have dirty or being written, by its limits as of now. */
 long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 {
 	u64 window = max_t(u64, READ_ONCE(flow->most) ?: LONG_MAX,
@@ -118,12 +105,7 @@ long dirty_window(struct dirty_flow *flow, const struct dirty_rate *rate)
 	return window;
 }
 
-/**
- * dirty_chunk_of - the length of the parts that a write() is divided into
- * @window:	window of the flow, pages
- *
- * Return: bytes, a power of two.
- */
+/* The bytes of the parts that a write() is divided into, a power of two.  @window: pages. */
 size_t dirty_chunk_of(long window)
 {
 	/* the window is 7 of the 8 parts of a second's worth, see dirty_window_of() */
@@ -286,17 +268,10 @@ static bool dirty_is_full_above(struct dirty_flow *flow, const struct dirty_rate
 	return full;
 }
 
-/**
- * dirty_is_crowded - is the window of a limit above a flow full, or promised to other tasks?
- * @flow:	the flow
- * @rate:	its limits as of now
- * @part:	the promise to the task that asks, which has paid for it; it does not count
- *
- * Of the promises to other tasks of the flow, those count that are paid: the other tasks ask
- * this, too, when they have paid.
- *
- * Context: does not sleep; no spinlock held.
- * Return: true if so.
+/*
+ * Is the window of a limit above a flow full, or promised to other tasks?  The promise @part, which
+ * has been paid, does not count.  Of those to other tasks of the flow, those count that are paid:
+ * the other tasks ask this, too, when they have paid.  No spinlock held.
  */
 bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate,
 		      const struct dirty_part *part)
@@ -307,19 +282,11 @@ bool dirty_is_crowded(struct dirty_flow *flow, const struct dirty_rate *rate,
 	return dirty_is_full_above(flow, rate, &sum) || sum.crowded;
 }
 
-/**
- * dirty_is_full - is the window of a flow, or of a limit above it, full?
- * @flow:	the flow
- * @mapping:	the file that is about to be dirtied, or NULL
- * @rate:	its limits as of now
- * @part:	the promise to the task that asks, which does not count, or NULL
- * @sum:	set to the pages in the window that is full: the flow's, or those of all groups
- *		below a limit
- *
- * Starts writeback when a quarter of the window is dirty.
- *
- * Context: does not sleep; no spinlock held.
- * Return: true if a window is full.
+/*
+ * Is the window of a flow, or of a limit above it, full?  Sets @sum to the pages in that window:
+ * the flow's, or those of all groups below a limit.  @mapping: the file that is about to be
+ * dirtied, or NULL.  @part: a promise that does not count, or NULL.  Starts writeback when a
+ * quarter of the window is dirty.  No spinlock held.
  */
 bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 		   const struct dirty_rate *rate, const struct dirty_part *part,
@@ -340,22 +307,16 @@ bool dirty_is_full(struct dirty_flow *flow, struct address_space *mapping,
 	return dirty_is_full_above(flow, rate, sum) || (sum->crowded && (promised || !part));
 }
 
-/**
- * dirty_flow_wake - wake a task if the window has room again; see dirty_flow_less()
- * @flow:	a flow whose window tasks wait for
- */
+/* Wake a task if the window has room again; see dirty_flow_less(). */
 noinline void dirty_flow_wake(struct dirty_flow *flow)
 {
 	if (dirty_flow_pages(flow) <= READ_ONCE(flow->refill))
 		wake_up(&flow->wait);
 }
 
-/**
- * dirty_sleep - sleep and be accounted as waiting for I/O, which the wait is for in the end
- * @ns:		the longest time to sleep
- *
- * Context: the caller has set the state of the task.
- * Return: true if the time is over, false if the task was woken before.
+/*
+ * Sleep for @ns at most, accounted as waiting for I/O, which the wait is for in the end.  The
+ * caller has set the state of the task.  Returns false if it was woken before.
  */
 bool dirty_sleep(s64 ns)
 {
@@ -408,20 +369,14 @@ static void dirty_set_stuck(struct dirty_flow *flow, const struct dirty_sum *sum
 		WRITE_ONCE(pool->stuck_below, sum->written);
 }
 
-/**
- * dirty_wait_for_window - wait until a window has room, for DIRTY_WAIT_NS at most
- * @flow:	the flow
- * @rate:	its limits as of now
- * @part:	as in dirty_is_full()
- * @state:	state in which the task sleeps: TASK_KILLABLE; with TASK_FREEZABLE if it holds no
- *		lock
+/*
+ * Wait until a window has room, for DIRTY_WAIT_NS at most.  @part: as in dirty_is_full().  @state:
+ * TASK_KILLABLE; with TASK_FREEZABLE if the task holds no lock.
  *
- * If no page is written in that time though the flushers have searched for pages to write, and
- * none is under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with
- * data=journal, for example, has to commit them first.  Until a page is written, the window does
- * not hold the group; its limits still do.  Where its speed is measured the window holds it.
- *
- * Context: sleeps, killable.
+ * If no page is written in that time though the flushers have searched for pages to write, and none
+ * is under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with
+ * data=journal, for example, has to commit them first.  Until a page is written, the window does not
+ * hold the group; its limits still do.  Where its speed is measured the window holds it.
  */
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
 			   const struct dirty_part *part, unsigned int state)

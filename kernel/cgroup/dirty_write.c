@@ -37,6 +37,25 @@ bool dirty_owner_is_inodes(struct page *page)
 }
 
 /**
+ * dirty_owner_css_of_left - the group of a page of data that was left without a record, O7
+ * @page:	the first page of a bio
+ *
+ * Context: RCU read side.
+ * Return: the group of its inode's wb; NULL if the page has a dirtier, or is no data of a file.
+ */
+struct cgroup_subsys_state *dirty_owner_css_of_left(struct page *page)
+{
+	struct address_space *mapping = folio_mapping(page_folio(page));
+	struct bdi_writeback *wb;
+
+	if (!mapping || !mapping->host || !dirty_is_data(mapping->host) ||
+	    dirty_owner_of_write(page))
+		return NULL;
+	wb = dirty_wb_of(mapping->host);
+	return wb ? dirty_css_of_wb(wb) : NULL;
+}
+
+/**
  * dirty_owner_of_write - the dirtier whose write of a page is under way
  * @page:	a page of the page cache that is being written
  *
@@ -87,21 +106,6 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id)
 	struct dirty_flow *flow = dirty_flow_by_id(id);
 
 	return flow ? flow->css : NULL;
-}
-
-/**
- * dirty_owner_css_of_write - the group whose write of a page is under way
- * @page:	a page of the page cache that is being written
- *
- * Context: RCU read side.
- * Return: the group, which may be offline; NULL if the page has no dirtier of its own, or if
- *	   the dirtier's flow has been freed.
- */
-struct cgroup_subsys_state *dirty_owner_css_of_write(const struct page *page)
-{
-	u32 id = dirty_owner_of_write(page);
-
-	return id ? dirty_owner_css(id) : NULL;
 }
 
 /*

@@ -2,43 +2,31 @@
 /*
  * /sys/kernel/debug/block/DISK/ioband/: the state of a device and its groups.
  */
-#include <linux/blkdev.h>
 #include <linux/debugfs.h>
-#include <linux/ktime.h>
 #include <linux/seq_file.h>
 #include <linux/string_choices.h>
 
 #include "../ioband.h"
 
-static void ioband_show_bucket(struct seq_file *sf, struct ioband_rule *rule,
-			       enum ioband_unit unit, s64 now)
-{
-	struct ioband_bucket *b = &rule->bucket[unit];
-
-	if (!ioband_limits(rule, unit))
-		return;
-	seq_printf(sf, " %s=%llu burst_ns=%lld ahead_ns=%lld",
-		   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
-		   b->rate.burst,
-		   (s64)atomic64_read(&b->tat) - now);
-}
-
-static void ioband_show_dir(struct seq_file *sf, struct ioband_grp *grp, int rw,
-			    s64 now)
+static void ioband_show_dir(struct seq_file *sf, struct ioband_dir *dir, s64 now)
 {
 	static const char * const states[] = { "idle", "ready", "timed" };
-	struct ioband_dir *dir = &grp->dir[rw];
 	struct ioband_rule *rule = &dir->rule;
 
 	if (!rule->limited && !dir->nr_throttled)
 		return;
-	seq_printf(sf, " %s: held=%u nr_throttled=%llu nr_owed=%llu", str_write_read(rw),
-		   dir->held, dir->nr_throttled, dir->nr_owed);
-	if (!rule->limited)
-		return;
-	seq_printf(sf, " gate=%s", states[dir->gate.state]);
-	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		ioband_show_bucket(sf, rule, unit, now);
+	seq_printf(sf, " %s: held=%u nr_throttled=%llu nr_owed=%llu",
+		   str_write_read(ioband_rw(dir)), dir->held, dir->nr_throttled, dir->nr_owed);
+	if (rule->limited)
+		seq_printf(sf, " gate=%s", states[dir->gate.state]);
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		struct ioband_bucket *b = &rule->bucket[unit];
+
+		if (ioband_limits(rule, unit))
+			seq_printf(sf, " %s=%llu burst_ns=%lld ahead_ns=%lld",
+				   unit == IOBAND_BYTES ? "bps" : "iops", b->rate.per_sec,
+				   b->rate.burst, (s64)atomic64_read(&b->tat) - now);
+	}
 }
 
 static void ioband_show_share(struct seq_file *sf, struct ioband_grp *grp)
@@ -81,7 +69,7 @@ static void ioband_show_grp(struct seq_file *sf, struct blkcg_gq *blkg, struct i
 	seq_printf(sf, "cg=%llu%s", cgroup_id(blkg->blkcg->css.cgroup),
 		   grp->offline ? " removed" : "");
 	for (int rw = READ; rw <= WRITE; rw++)
-		ioband_show_dir(sf, grp, rw, ktime_get_ns());
+		ioband_show_dir(sf, &grp->dir[rw], ktime_get_ns());
 	ioband_show_share(sf, grp);
 	seq_putc(sf, '\n');
 }
@@ -143,13 +131,9 @@ static int ioband_share_show(struct seq_file *sf, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(ioband_share);
 
-/**
- * ioband_debugfs_register - create the debugfs files of a device
- * @disk:	the disk
- *
- * They are removed together with the directory of the queue.
- *
- * Context: may sleep; no lock of the queue held.
+/*
+ * Create the debugfs files of a device.  They are removed together with the directory of the queue.
+ * May sleep; no lock of the queue held.
  */
 void ioband_debugfs_register(struct gendisk *disk)
 {

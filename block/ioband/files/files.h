@@ -12,7 +12,7 @@ int ioband_parse_u64(const char *str, u64 *val);
 typedef int (ioband_write_fn)(struct kernfs_open_file *of, char *line, bool check);
 int ioband_write_lines(struct kernfs_open_file *of, char *buf, ioband_write_fn *write);
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line);
-bool ioband_is_too_deep(struct blkcg *blkcg);
+int ioband_parse_line(struct blkcg *blkcg, struct ioband_line *line, char *body);
 
 /* limits.c */
 extern struct cftype ioband_files[];

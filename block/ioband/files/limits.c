@@ -4,13 +4,11 @@
  * of a device it stands for all devices that have no limit of their own.  In place of a limit it
  * stands for the limit of all devices.
  */
+#include <linux/ctype.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 
 #include "../ioband.h"
-
-/* the index of a limit; each v1 file has one limit */
-#define IOBAND_FILE(rw, unit)	((rw) * IOBAND_NR_UNITS + (unit))
 
 /* the names of limits in io.max of v2 */
 static const char * const ioband_keys[] = {
@@ -20,14 +18,10 @@ static const char * const ioband_keys[] = {
 	[IOBAND_FILE(WRITE, IOBAND_IOS)]	= "wiops",
 };
 
-struct ioband_conf;
-typedef int (ioband_parse_fn)(char *body, int file, struct ioband_conf *conf);
-
 /* one write to a file of limits */
 struct ioband_conf {
 	struct ioband_line	line;
-	ioband_parse_fn		*parse;
-	int			file;
+	int			file;	/* v1: the limit */
 	bool			all;	/* for all devices */
 	struct ioband_limits	limits;
 };
@@ -37,8 +31,8 @@ static void ioband_conf_set(struct ioband_conf *conf, int file, u64 val)
 	/* mainline has 32 bits for I/Os, and programs write the greatest value for no limit */
 	if (file % IOBAND_NR_UNITS == IOBAND_IOS && val == U32_MAX)
 		val = U64_MAX;
-	conf->limits.set[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = true;
-	conf->limits.limit[file / IOBAND_NR_UNITS][file % IOBAND_NR_UNITS] = val;
+	conf->limits.set[file] = true;
+	conf->limits.limit[file] = val;
 }
 
 /* Is the value of a limit "default", the cgroup's limit for all devices? */
@@ -48,19 +42,19 @@ static bool ioband_is_cgroups(const char *str, const struct ioband_conf *conf)
 }
 
 /* "N", 0 for no limit, or "default" */
-static int ioband_parse_v1(char *body, int file, struct ioband_conf *conf)
+static int ioband_parse_v1(char *body, struct ioband_conf *conf)
 {
 	u64 val = 0;
 	int ret;
 
 	body = strim(body);
 	if (ioband_is_cgroups(body, conf)) {
-		ioband_conf_set(conf, file, 0);
+		ioband_conf_set(conf, conf->file, 0);
 		return 0;
 	}
 	ret = ioband_parse_u64(body, &val);
 	if (!ret)
-		ioband_conf_set(conf, file, val ?: U64_MAX);
+		ioband_conf_set(conf, conf->file, val ?: U64_MAX);
 	return ret;
 }
 
@@ -87,7 +81,7 @@ static int ioband_parse_pair(char *tok, struct ioband_conf *conf)
 }
 
 /* any of "rbps=N wbps=N riops=N wiops=N", N a number, "max" or "default"; or nothing */
-static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
+static int ioband_parse_v2(char *body, struct ioband_conf *conf)
 {
 	char *tok;
 	int ret;
@@ -102,33 +96,21 @@ static int ioband_parse_v2(char *body, int file, struct ioband_conf *conf)
 	return 0;
 }
 
-static bool ioband_wants_limit(const struct ioband_conf *conf, int rw)
-{
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		/* beside limits for all devices, "no limit" on one device is a setting */
-		if (conf->limits.set[rw][unit] &&
-		    (conf->limits.limit[rw][unit] != U64_MAX || ioband_has_defaults()))
-			return true;
-	return false;
-}
-
-/* Does a line set a limit on writes to a number? */
-static bool ioband_limits_writes(const struct ioband_conf *conf)
-{
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		if (conf->limits.set[WRITE][unit] && conf->limits.limit[WRITE][unit] &&
-		    conf->limits.limit[WRITE][unit] != U64_MAX)
-			return true;
-	return false;
-}
-
 static int ioband_conf_parse(struct ioband_line *line, char *body)
 {
 	struct ioband_conf *conf = container_of(line, struct ioband_conf, line);
-	int ret = conf->parse(body, conf->file, conf);
+	int ret = cgroup_subsys_on_dfl(io_cgrp_subsys) ? ioband_parse_v2(body, conf) :
+							  ioband_parse_v1(body, conf);
 
-	line->owns = ioband_limits_writes(conf);
-	line->wants = ioband_wants_limit(conf, READ) || ioband_wants_limit(conf, WRITE);
+	for (int file = 0; file < IOBAND_NR_FILES; file++) {
+		u64 limit = conf->limits.limit[file];
+
+		if (!conf->limits.set[file])
+			continue;
+		/* beside limits for all devices, "no limit" on one device is a setting */
+		line->wants |= limit != U64_MAX || ioband_has_defaults();
+		line->owns |= file >= IOBAND_FILE(WRITE, 0) && limit && limit != U64_MAX;
+	}
 	return ret;
 }
 
@@ -140,8 +122,10 @@ static void ioband_conf_apply(struct ioband_line *line, struct ioband_grp *grp)
 		u64 own[IOBAND_NR_UNITS];
 
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-			own[unit] = conf->limits.set[rw][unit] ?
-				conf->limits.limit[rw][unit] : grp->dir[rw].own[unit];
+			int file = IOBAND_FILE(rw, unit);
+
+			own[unit] = conf->limits.set[file] ?
+				conf->limits.limit[file] : grp->dir[rw].own[unit];
 			/* without a limit for all devices, "no limit" means nothing is set */
 			if (own[unit] == U64_MAX && !ioband_default_limit(grp, rw, unit))
 				own[unit] = 0;
@@ -156,15 +140,8 @@ static int ioband_write_all(struct blkcg *blkcg, char *body, struct ioband_conf 
 	int ret;
 
 	conf->all = true;
-	ret = conf->parse(body, conf->file, conf);
-	if (!ret && ioband_is_too_deep(blkcg) &&
-	    (ioband_wants_limit(conf, READ) || ioband_wants_limit(conf, WRITE)))
-		ret = -E2BIG;
-	if (ret || conf->line.check)
-		return ret;
-	if (ioband_limits_writes(conf))
-		ret = ioband_own_pages(blkcg);
-	return ret ?: ioband_set_defaults(blkcg, &conf->limits);
+	ret = ioband_parse_line(blkcg, &conf->line, body);
+	return ret || conf->line.check ? ret : ioband_set_defaults(blkcg, &conf->limits);
 }
 
 static int ioband_write_limit(struct kernfs_open_file *of, char *line, bool check)
@@ -173,14 +150,13 @@ static int ioband_write_limit(struct kernfs_open_file *of, char *line, bool chec
 	struct ioband_conf conf = {
 		.line	= { .parse = ioband_conf_parse, .apply = ioband_conf_apply,
 			    .check = check },
-		.parse	= cgroup_subsys_on_dfl(io_cgrp_subsys) ?
-			  ioband_parse_v2 : ioband_parse_v1,
 		.file	= of_cft(of)->private,
 	};
-	char *body;
+	char *name = skip_spaces(line);
+	size_t len = str_has_prefix(name, "default");
 
-	if (ioband_is_default(line, &body))
-		return ioband_write_all(blkcg, body, &conf);
+	if (len && isspace(name[len]))
+		return ioband_write_all(blkcg, name + len, &conf);
 	return ioband_write_line(blkcg, line, &conf.line);
 }
 
@@ -191,8 +167,9 @@ static ssize_t ioband_write_limits(struct kernfs_open_file *of, char *buf, size_
 }
 
 /* The limit to show for a device: a number, U64_MAX for no limit, 0 if nothing is set. */
-static u64 ioband_own_limit(struct ioband_grp *grp, int rw, int unit)
+static u64 ioband_own_limit(struct ioband_grp *grp, int file)
 {
+	int rw = file / IOBAND_NR_UNITS, unit = file % IOBAND_NR_UNITS;
 	u64 own = READ_ONCE(grp->dir[rw].own[unit]);
 
 	/* "no limit" is shown only if there is a limit for all devices */
@@ -202,8 +179,7 @@ static u64 ioband_own_limit(struct ioband_grp *grp, int rw, int unit)
 static u64 ioband_prfill_v1(struct seq_file *sf, struct blkg_policy_data *pd,
 			    int file)
 {
-	u64 own = ioband_own_limit(pd_to_grp(pd), file / IOBAND_NR_UNITS,
-				   file % IOBAND_NR_UNITS);
+	u64 own = ioband_own_limit(pd_to_grp(pd), file);
 
 	return own ? __blkg_prfill_u64(sf, pd, own == U64_MAX ? 0 : own) : 0;
 }
@@ -212,8 +188,7 @@ static int ioband_show_v1(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
 	int file = seq_cft(sf)->private;
-	u64 all = READ_ONCE(ioband_blkcg(blkcg)->limit[file / IOBAND_NR_UNITS]
-						      [file % IOBAND_NR_UNITS]);
+	u64 all = READ_ONCE(ioband_blkcg(blkcg)->limit[file]);
 
 	if (all)
 		seq_printf(sf, "default %llu\n", all);
@@ -226,13 +201,13 @@ static int ioband_show_v1(struct seq_file *sf, void *v)
  * all devices it is "default".
  */
 static void ioband_show_limits(struct seq_file *sf, const char *dname,
-			       u64 limit[2][IOBAND_NR_UNITS], struct ioband_grp *grp)
+			       const u64 limit[IOBAND_NR_FILES], struct ioband_grp *grp)
 {
 	seq_puts(sf, dname);
 	for (int file = 0; file < ARRAY_SIZE(ioband_keys); file++) {
 		/* mainline's order: bytes of both directions come first */
 		int rw = file % 2, unit = file / 2;
-		u64 val = limit[rw][unit];
+		u64 val = limit[IOBAND_FILE(rw, unit)];
 
 		seq_printf(sf, " %s=", ioband_keys[IOBAND_FILE(rw, unit)]);
 		if (val && val != U64_MAX)
@@ -249,14 +224,12 @@ static u64 ioband_prfill_v2(struct seq_file *sf, struct blkg_policy_data *pd,
 {
 	const char *dname = blkg_dev_name(pd_to_blkg(pd));
 	struct ioband_grp *grp = pd_to_grp(pd);
-	u64 own[2][IOBAND_NR_UNITS];
+	u64 own[IOBAND_NR_FILES];
 	bool any = false;
 
-	for (int rw = READ; rw <= WRITE; rw++) {
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-			own[rw][unit] = ioband_own_limit(grp, rw, unit);
-			any |= own[rw][unit];
-		}
+	for (int file = 0; file < IOBAND_NR_FILES; file++) {
+		own[file] = ioband_own_limit(grp, file);
+		any |= own[file];
 	}
 	if (dname && any)
 		ioband_show_limits(sf, dname, own, grp);

@@ -3,7 +3,6 @@
  * Lines "MAJOR:MINOR BODY" that are written to control files.  Parsing is strict: a line that is
  * not valid as a whole changes nothing.
  */
-#include <linux/blkdev.h>
 #include <linux/ctype.h>
 #include <linux/kstrtox.h>
 #include <linux/sched/mm.h>
@@ -12,67 +11,45 @@
 
 #include "../ioband.h"
 
-/**
- * ioband_parse_u64 - parse a decimal number without a sign
- * @str:	the number, and nothing after it
- * @val:	set to the number
- *
- * Return: 0, -EINVAL, or -ERANGE from 2^64 on.
- */
+/* Parse a decimal number without a sign and nothing after it.  Returns 0, -EINVAL or -ERANGE. */
 int ioband_parse_u64(const char *str, u64 *val)
 {
 	/* kstrtou64() would accept a sign */
 	return isdigit(*str) ? kstrtou64(str, 10, val) : -EINVAL;
 }
 
-/**
- * ioband_check_dev - check that "MAJOR:MINOR" is within the range of device numbers
- * @input:	a line that begins with "MAJOR:MINOR"
- * @body:	set to what follows
- *
- * blkg_conf_open_bdev() truncates numbers to 32 bits and lets a minor overflow into the
- * major.  A name that is out of range must not find another device.
- *
- * Return: 0, -EINVAL or -ENODEV.
+/*
+ * Check that a line begins with "MAJOR:MINOR", both in the range of device numbers, and a blank.
+ * Sets @body to what follows.  blkg_conf_open_bdev() truncates numbers and lets a minor overflow
+ * into the major: a name that is out of range must not find another device.
  */
 static int ioband_check_dev(char *input, char **body)
 {
-	char buf[sizeof("4294967295:4294967295")];
 	char *name = skip_spaces(input);
-	size_t len = strcspn(name, IOBAND_BLANKS);
-	char *minor = buf, *major;
-	unsigned int num;
+	u64 major, minor;
+	int len;
 
-	/* there has to be a separator after the name, even if only a newline */
-	if (!len || len >= sizeof(buf) || !name[len])
+	if (sscanf(name, "%19llu:%19llu%n", &major, &minor, &len) != 2 || !name[len] ||
+	    strcspn(name, IOBAND_BLANKS) != len || major > U32_MAX || minor > U32_MAX)
 		return -EINVAL;
 	*body = name + len + 1;
-	memcpy(buf, name, len);
-	buf[len] = '\0';
-	major = strsep(&minor, ":");
-	if (!minor || !isdigit(*major) || !isdigit(*minor))
-		return -EINVAL;
-	if (kstrtouint(major, 10, &num))
-		return -EINVAL;
-	if (num >> (32 - MINORBITS))
-		return -ENODEV;
-	if (kstrtouint(minor, 10, &num))
-		return -EINVAL;
-	return num > MINORMASK ? -ENODEV : 0;
+	return major >> (32 - MINORBITS) || minor > MINORMASK ? -ENODEV : 0;
 }
 
-/**
- * ioband_is_too_deep - tell whether a cgroup is too deep in the hierarchy for limits
- * @blkcg:	the cgroup
- *
- * A bio is charged at each gate above its group while dev->lock is held.
- *
- * Return: true if the cgroup is below IOBAND_MAX_LEVEL.
+/*
+ * Parse what follows the device in a line, and get ready for it.  -E2BIG: a bio would be charged at
+ * too many gates while dev->lock is held.
  */
-bool ioband_is_too_deep(struct blkcg *blkcg)
+int ioband_parse_line(struct blkcg *blkcg, struct ioband_line *line, char *body)
 {
-	return cgroup_subsys_on_dfl(io_cgrp_subsys) &&
-	       blkcg->css.cgroup->level > IOBAND_MAX_LEVEL;
+	int ret = line->parse(line, body);
+
+	if (!ret && line->wants && cgroup_subsys_on_dfl(io_cgrp_subsys) &&
+	    blkcg->css.cgroup->level > IOBAND_MAX_LEVEL)
+		ret = -E2BIG;
+	if (!ret && !line->check && line->owns)
+		ret = ioband_own_pages(blkcg);
+	return ret;
 }
 
 /* If this activates ioband on the disk, *@activated is set to it, with a reference. */
@@ -103,17 +80,9 @@ static int ioband_apply_line(struct blkcg *blkcg, struct blkg_conf_ctx *ctx,
 	return 0;
 }
 
-/**
- * ioband_write_line - apply a line "MAJOR:MINOR BODY" to a cgroup on a device
- * @blkcg:	the cgroup
- * @buf:	the line; changed
- * @line:	how to parse BODY, and how to apply it to the group
- *
- * A line that is not valid activates nothing.
- *
- * Context: may sleep.
- * Return: 0, -EINVAL, -ENODEV, -ENOMEM, -E2BIG for a cgroup below IOBAND_MAX_LEVEL, or
- *	   the error of @line->parse.
+/*
+ * Apply a line "MAJOR:MINOR BODY" to a cgroup on a device.  A line that is not valid activates
+ * nothing.  May sleep.  Returns 0, -EINVAL, -ENODEV, -ENOMEM, or the error of ioband_parse_line().
  */
 int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 {
@@ -133,11 +102,7 @@ int ioband_write_line(struct blkcg *blkcg, char *buf, struct ioband_line *line)
 
 	/* the mutex that blkg_conf_open_bdev() takes is also taken while a queue is frozen */
 	memflags = memalloc_noio_save();
-	ret = line->parse(line, body);
-	if (!ret && line->wants && ioband_is_too_deep(blkcg))
-		ret = -E2BIG;
-	if (!ret && !line->check && line->owns)
-		ret = ioband_own_pages(blkcg);
+	ret = ioband_parse_line(blkcg, line, body);
 	if (!ret && !line->check)
 		ret = ioband_apply_line(blkcg, &ctx, line, &activated);
 	memalloc_noio_restore(memflags);
@@ -169,14 +134,9 @@ static char *ioband_cut_line(char **rest)
 	return line;
 }
 
-/**
- * ioband_write_lines - apply one line for each device to a cgroup, or none if one is not valid
- * @of:		a control file of the cgroup
- * @buf:	the lines; changed
- * @write:	how to apply a line
- *
- * Context: may sleep.
- * Return: 0, -ENOMEM, or the error of the first line that has one.
+/*
+ * Apply one line for each device to a cgroup, or none if one is not valid.  May sleep.  Returns 0,
+ * -ENOMEM, or the error of the first line that has one.
  */
 int ioband_write_lines(struct kernfs_open_file *of, char *buf, ioband_write_fn *write)
 {

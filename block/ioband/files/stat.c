@@ -3,7 +3,6 @@
  * Statistics: what I/O a group did and how long it waited; in io.stat on v2, and in files of
  * blk-throttle's and CFQ's names on v1.
  */
-#include <linux/ktime.h>
 #include <linux/percpu.h>
 #include <linux/seq_file.h>
 
@@ -39,14 +38,9 @@ static void ioband_print_held(struct ioband_grp *grp, struct seq_file *sf)
 			   div_u64(debt_ns, NSEC_PER_USEC));
 }
 
-/**
- * ioband_share_parts - compute a group's configured and actual share of its device
- * @grp:	the group
- * @asked:	set to the share by weight among the groups that are active now, ppm; 0 if this
- *		group is not active
- * @got:	set to the group's part of the device time used in the last second, ppm
- *
- * Context: dev->lock held.
+/*
+ * Sets @asked to a group's share by weight among the groups that are active now, ppm, 0 if it is
+ * not active, and @got to its part of the device time used in the last second.  dev->lock held.
  */
 void ioband_share_parts(struct ioband_grp *grp, u64 *asked, u64 *got)
 {
@@ -83,15 +77,9 @@ static void ioband_print_share(struct ioband_grp *grp, struct seq_file *sf)
 		   weight, asked, got, infl, waits, div_u64(wait_ns, NSEC_PER_USEC));
 }
 
-/**
- * ioband_print_stat - append ioband's keys to a line of io.stat
- * @pd:	the group
- * @sf:	io.stat
- *
- * Prints nothing if the line has none of mainline's keys: some programs cannot parse a line
- * that has only other keys.
- *
- * Context: blkcg->lock held, irqs off.
+/*
+ * Append ioband's keys to a line of io.stat, but only if the line has some of mainline's keys: some
+ * programs cannot parse a line that has only other keys.  blkcg->lock held, irqs off.
  */
 void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 {
@@ -107,27 +95,16 @@ void ioband_print_stat(struct blkg_policy_data *pd, struct seq_file *sf)
 static void ioband_add_cpu(const struct ioband_stat *stat, enum ioband_unit unit,
 			   struct blkg_rwstat_sample *sum)
 {
-	static const enum blkg_rwstat_type op[] = {
-		[BLKG_IOSTAT_READ]	= BLKG_RWSTAT_READ,
-		[BLKG_IOSTAT_WRITE]	= BLKG_RWSTAT_WRITE,
-		[BLKG_IOSTAT_DISCARD]	= BLKG_RWSTAT_DISCARD,
-	};
-	u64 cnt[IOBAND_STAT_KINDS];
+	u64 cnt[BLKG_RWSTAT_NR];
 	unsigned int seq;
 
 	do {
 		seq = u64_stats_fetch_begin(&stat->sync);
-		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+		for (int kind = 0; kind < BLKG_RWSTAT_NR; kind++)
 			cnt[kind] = u64_stats_read(&stat->cnt[kind][unit]);
 	} while (u64_stats_fetch_retry(&stat->sync, seq));
-
-	/* see ioband_stat_kind(); a read counts as sync whatever its flags */
-	for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++) {
-		bool sync = kind % 2 || kind / 2 == BLKG_IOSTAT_READ;
-
-		sum->cnt[op[kind / 2]] += cnt[kind];
-		sum->cnt[sync ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC] += cnt[kind];
-	}
+	for (int kind = 0; kind < BLKG_RWSTAT_NR; kind++)
+		sum->cnt[kind] += cnt[kind];
 }
 
 static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
@@ -141,22 +118,21 @@ static void ioband_add_rwstat(struct ioband_grp *grp, enum ioband_unit unit,
 		ioband_add_cpu(per_cpu_ptr(grp->stat, cpu), unit, sum);
 }
 
-static u64 ioband_prfill_rwstat(struct seq_file *sf,
-				struct blkg_policy_data *pd, int unit)
-{
-	struct blkg_rwstat_sample sum = { };
+/* flags in cft->private beside the unit */
+#define IOBAND_RECURSIVE	BIT(1)	/* with all groups below */
+#define IOBAND_NOTHING		BIT(2)	/* ioband does not have this */
 
-	ioband_add_rwstat(pd_to_grp(pd), unit, &sum);
-	return __blkg_prfill_rwstat(sf, pd, &sum);
-}
-
-static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
-					  struct blkg_policy_data *pd, int unit)
+static u64 ioband_prfill_rwstat(struct seq_file *sf, struct blkg_policy_data *pd, int kind)
 {
+	enum ioband_unit unit = kind & ~IOBAND_RECURSIVE;
 	struct blkg_rwstat_sample sum = { };
 	struct cgroup_subsys_state *pos;
 	struct blkcg_gq *blkg;
 
+	if (!(kind & IOBAND_RECURSIVE)) {
+		ioband_add_rwstat(pd_to_grp(pd), unit, &sum);
+		return __blkg_prfill_rwstat(sf, pd, &sum);
+	}
 	blkg_for_each_descendant_pre(blkg, pos, pd_to_blkg(pd))
 		/* a group that comes or goes meanwhile may count or not */
 		if (data_race(blkg->online) && blkg_to_grp(blkg))
@@ -164,31 +140,17 @@ static u64 ioband_prfill_rwstat_recursive(struct seq_file *sf,
 	return __blkg_prfill_rwstat(sf, pd, &sum);
 }
 
-/* For blkio.throttle.io_service_bytes and io_serviced; the unit is in ->private. */
 static int ioband_print_rwstat(struct seq_file *sf, void *v)
 {
-	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
-			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
+	int kind = seq_cft(sf)->private;
+
+	if (!(kind & IOBAND_NOTHING))
+		blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), ioband_prfill_rwstat,
+				  &blkcg_policy_ioband, kind, true);
 	return 0;
 }
 
-/* For the same files with "_recursive": including all groups below. */
-static int ioband_print_rwstat_recursive(struct seq_file *sf, void *v)
-{
-	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)),
-			  ioband_prfill_rwstat_recursive,
-			  &blkcg_policy_ioband, seq_cft(sf)->private, true);
-	return 0;
-}
-
-/**
- * ioband_reset_stats - clear the statistics of a group, for blkio.reset_stats
- * @pd:	the group
- *
- * Counts that other CPUs add at this moment may survive, as in mainline.
- *
- * Context: blkcg->lock held.
- */
+/* For blkio.reset_stats.  Counts that other CPUs add at this moment may survive, as in mainline. */
 void ioband_reset_stats(struct blkg_policy_data *pd)
 {
 	struct ioband_grp *grp = pd_to_grp(pd);
@@ -199,23 +161,20 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 	for_each_possible_cpu(cpu) {
 		struct ioband_stat *stat = per_cpu_ptr(grp->stat, cpu);
 
-		for (int kind = 0; kind < IOBAND_STAT_KINDS; kind++)
+		for (int kind = 0; kind < BLKG_RWSTAT_NR; kind++)
 			for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 				u64_stats_set(&stat->cnt[kind][unit], 0);
 	}
 }
 
-/* For statistics that ioband does not have. */
-static int ioband_print_nothing(struct seq_file *sf, void *v)
-{
-	return 0;
-}
+#define IOBAND_V1_STAT(_name, kind)					\
+	{ .name = _name, .private = kind, .seq_show = ioband_print_rwstat }
 
-#define IOBAND_V1_STAT(_name, unit, show) {				\
-	.name = _name,							\
-	.private = unit,						\
-	.seq_show = show,						\
-}
+#define IOBAND_V1_STATS(prefix)								\
+	IOBAND_V1_STAT(prefix "io_service_bytes", IOBAND_BYTES),			\
+	IOBAND_V1_STAT(prefix "io_serviced", IOBAND_IOS),				\
+	IOBAND_V1_STAT(prefix "io_service_bytes_recursive", IOBAND_BYTES | IOBAND_RECURSIVE), \
+	IOBAND_V1_STAT(prefix "io_serviced_recursive", IOBAND_IOS | IOBAND_RECURSIVE)
 
 /*
  * The statistics have CFQ's names, too.  Programs such as containerd and youki need all of CFQ's
@@ -223,21 +182,13 @@ static int ioband_print_nothing(struct seq_file *sf, void *v)
  * reads the files with "throttle" in their names.
  */
 struct cftype ioband_legacy_stat_files[] = {
-	IOBAND_V1_STAT("throttle.io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
-	IOBAND_V1_STAT("throttle.io_service_bytes_recursive", IOBAND_BYTES,
-		       ioband_print_rwstat_recursive),
-	IOBAND_V1_STAT("throttle.io_serviced", IOBAND_IOS, ioband_print_rwstat),
-	IOBAND_V1_STAT("throttle.io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
-	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES, ioband_print_rwstat),
-	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES,
-		       ioband_print_rwstat_recursive),
-	IOBAND_V1_STAT("io_serviced", IOBAND_IOS, ioband_print_rwstat),
-	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS, ioband_print_rwstat_recursive),
-	IOBAND_V1_STAT("sectors_recursive", 0, ioband_print_nothing),
-	IOBAND_V1_STAT("time_recursive", 0, ioband_print_nothing),
-	IOBAND_V1_STAT("io_queued_recursive", 0, ioband_print_nothing),
-	IOBAND_V1_STAT("io_merged_recursive", 0, ioband_print_nothing),
-	IOBAND_V1_STAT("io_service_time_recursive", 0, ioband_print_nothing),
-	IOBAND_V1_STAT("io_wait_time_recursive", 0, ioband_print_nothing),
+	IOBAND_V1_STATS("throttle."),
+	IOBAND_V1_STATS(""),
+	IOBAND_V1_STAT("sectors_recursive", IOBAND_NOTHING),
+	IOBAND_V1_STAT("time_recursive", IOBAND_NOTHING),
+	IOBAND_V1_STAT("io_queued_recursive", IOBAND_NOTHING),
+	IOBAND_V1_STAT("io_merged_recursive", IOBAND_NOTHING),
+	IOBAND_V1_STAT("io_service_time_recursive", IOBAND_NOTHING),
+	IOBAND_V1_STAT("io_wait_time_recursive", IOBAND_NOTHING),
 	{ }	/* terminate */
 };

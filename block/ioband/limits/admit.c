@@ -6,8 +6,6 @@
  * a TAT does not allow that, or other bios wait at a gate, decide.c decides under dev->lock.
  */
 #include <linux/compiler_attributes.h>
-#include <linux/ktime.h>
-#include <linux/pagemap.h>
 #include <trace/events/ioband.h>
 
 #include "../ioband.h"
@@ -23,8 +21,8 @@ struct ioband_charged {
 };
 
 /*
- * Charge units to a limit, or only look whether there is room, if @charged is NULL.  Without the
- * lock there is none for what costs more than a burst.  The cost is rounded up.
+ * Charge units to a limit, if it has room: without the lock there is none for what costs more than
+ * a burst.  The cost is rounded up.
  */
 static __always_inline bool ioband_charge_now(struct ioband_bucket *b, u64 units, s64 now,
 					      struct ioband_charged *charged)
@@ -33,13 +31,11 @@ static __always_inline bool ioband_charge_now(struct ioband_bucket *b, u64 units
 	s64 cost = ioband_price(b, units, &rem) + !!rem, tat, new;
 
 	do {
-		/* pairs with ioband_change_rate(): the burst is no older than the TAT */
+		/* pairs with ioband_rule_set(): the burst is no older than the TAT */
 		tat = atomic64_read_acquire(&b->tat);
 		new = max(tat, now) + cost;
 		if (new > now + READ_ONCE(b->rate.burst))
 			return false;
-		if (!charged)
-			return true;
 		if (charged->nr == IOBAND_FAST_CHARGES)
 			return false;
 	} while (unlikely(atomic64_cmpxchg(&b->tat, tat, new) != tat));
@@ -48,53 +44,34 @@ static __always_inline bool ioband_charge_now(struct ioband_bucket *b, u64 units
 	return true;
 }
 
-/* As ioband_charge_now(), at all gates: false if one has no room, or bios wait there. */
-static __always_inline bool ioband_charge_all(struct ioband_dir *gate, u32 bytes,
-					      struct ioband_charged *charged)
+/*
+ * Charge a bio at all its gates without the lock, or at none if a limit has no room, or bios wait
+ * at a gate.  @bytes: 0 for the rest of a split.  RCU read side.
+ */
+noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
 {
+	struct ioband_charged charged __uninitialized;
 	s64 now;
 
-	for (struct ioband_dir *up = gate; up; up = READ_ONCE(up->up))
-		if (ioband_crowded(up))
-			return false;
+	if (ioband_is_crowded(gate))
+		return false;
 	now = ktime_get_ns();
+	charged.nr = 0;
 	for (; gate; gate = READ_ONCE(gate->up)) {
 		struct ioband_rule *rule = &gate->rule;
 		unsigned int limited = ioband_limited(rule);
 
 		if (((limited & BIT(IOBAND_BYTES)) && bytes &&
-		     !ioband_charge_now(&rule->bucket[IOBAND_BYTES], bytes, now, charged)) ||
+		     !ioband_charge_now(&rule->bucket[IOBAND_BYTES], bytes, now, &charged)) ||
 		    ((limited & BIT(IOBAND_IOS)) &&
-		     !ioband_charge_now(&rule->bucket[IOBAND_IOS], 1, now, charged)))
-			return false;
+		     !ioband_charge_now(&rule->bucket[IOBAND_IOS], 1, now, &charged)))
+			goto undo;
 	}
 	return true;
-}
-
-/**
- * ioband_admit - charge a bio at all its gates without the lock, or at none
- * @gate:	the lowest gate
- * @bytes:	how many bytes it is charged for; 0 for the rest of a split
- *
- * Context: RCU read side.
- * Return: false if a limit has no room, or bios wait at a gate: this one has to wait behind them.
- */
-noinline bool ioband_admit(struct ioband_dir *gate, u32 bytes)
-{
-	struct ioband_charged charged __uninitialized;
-
-	charged.nr = 0;
-	if (likely(ioband_charge_all(gate, bytes, &charged)))
-		return true;
+undo:
 	while (charged.nr--)
 		atomic64_sub(charged.cost[charged.nr], charged.tat[charged.nr]);
 	return false;
-}
-
-/* Would a bio probably be admitted?  RCU read side; the answer may change. */
-bool ioband_may_pass(struct ioband_dir *gate, u32 bytes)
-{
-	return ioband_charge_all(gate, bytes, NULL);
 }
 
 /*
@@ -105,11 +82,15 @@ static __always_inline void ioband_account(struct ioband_stat __percpu *stats,
 					   blk_opf_t opf, u32 bytes)
 {
 	struct ioband_stat *stat = this_cpu_ptr(stats);
-	unsigned int kind = ioband_stat_kind(opf);
+	unsigned int op = op_is_discard(opf) ? BLKG_RWSTAT_DISCARD :
+			  op_is_write(opf) ? BLKG_RWSTAT_WRITE : BLKG_RWSTAT_READ;
+	unsigned int sync = op_is_sync(opf) ? BLKG_RWSTAT_SYNC : BLKG_RWSTAT_ASYNC;
 
 	u64_stats_update_begin(&stat->sync);
-	u64_stats_add(&stat->cnt[kind][IOBAND_BYTES], bytes);
-	u64_stats_inc(&stat->cnt[kind][IOBAND_IOS]);
+	u64_stats_add(&stat->cnt[op][IOBAND_BYTES], bytes);
+	u64_stats_inc(&stat->cnt[op][IOBAND_IOS]);
+	u64_stats_add(&stat->cnt[sync][IOBAND_BYTES], bytes);
+	u64_stats_inc(&stat->cnt[sync][IOBAND_IOS]);
 	u64_stats_update_end(&stat->sync);
 }
 
@@ -126,24 +107,15 @@ void __ioband_done_bio(struct bio *bio)
 		trace_ioband_complete(bio, ktime_get_ns(), blk_status_to_errno(bio->bi_status));
 }
 
-/* A bio passes that is traced, or that is metadata or swap, see ioband_asked_above(). */
-static noinline bool ioband_passed_slow(struct bio *bio)
+/* Returns false: @bio, which has paid, is not held. */
+static __always_inline bool ioband_passed(struct bio *bio)
 {
 	/* trace first: the flag marks the bytes as charged, and the trace would show none */
 	if (trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, false);
 	bio_set_flag(bio, BIO_BPS_THROTTLED);
-	if (bio_issue_as_root_blkg(bio))
-		ioband_asked_above(bio);
-	return false;
-}
-
-/* Returns false: @bio, which has paid, is not held. */
-static __always_inline bool ioband_passed(struct bio *bio)
-{
-	if (trace_ioband_admit_enabled() || unlikely(bio_issue_as_root_blkg(bio)))
-		return ioband_passed_slow(bio);
-	bio_set_flag(bio, BIO_BPS_THROTTLED);
+	if (ioband_may_owe_below())
+		ioband_asked_above(bio->bi_bdev->bd_disk);
 	return false;
 }
 
@@ -164,8 +136,8 @@ static __always_inline bool ioband_unlimited(struct bio *bio)
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
 		bio_set_flag(bio, BIO_BPS_THROTTLED);
 	preempt_enable();
-	if (unlikely(bio_issue_as_root_blkg(bio)))
-		ioband_asked_above(bio);
+	if (ioband_may_owe_below())
+		ioband_asked_above(bio->bi_bdev->bd_disk);
 	return false;
 }
 

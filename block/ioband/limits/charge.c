@@ -2,8 +2,6 @@
 /*
  * Charges: what bios cost, and when they may be dispatched; all that is paid under dev->lock.
  */
-#include <linux/ktime.h>
-
 #include "../ioband.h"
 
 /* Charge a cost, ns, if the TAT allows a dispatch now of what arrived at @arrival. */
@@ -21,20 +19,16 @@ static bool ioband_take(struct ioband_bucket *b, s64 cost, s64 arrival, s64 now)
 	return true;
 }
 
-/* The cost of a bio at a limit, ns; it is also stored for ioband_gate_unpay(). */
-static s64 ioband_bill(struct ioband_dir *gate, const struct bio *bio, enum ioband_unit unit)
+/* The cost of a bio at a limit, ns.  @rem: the fraction that is carried, see ioband_cost(). */
+static s64 ioband_bill(const struct ioband_dir *gate, const struct bio *bio, enum ioband_unit unit,
+		       u64 *rem)
 {
-	struct ioband_bucket *b = &gate->rule.bucket[unit];
-
-	gate->bill[unit].rem = b->rem;
-	gate->bill[unit].cost = ioband_cost(b->rate.per_sec, ioband_units(bio, unit),
-					    &gate->bill[unit].rem);
-	return gate->bill[unit].cost;
+	return ioband_cost(gate->rule.bucket[unit].rate.per_sec, ioband_units(bio, unit), rem);
 }
 
 /*
  * The time when a bio arrived at a gate, or S64_MIN if that was before the limits last changed: the
- * TAT includes what the bio had earned by then, see ioband_change_rate().
+ * TAT includes what the bio had earned by then, see ioband_rule_set().
  */
 static s64 ioband_arrival_at(const struct ioband_dir *gate, const struct bio *bio)
 {
@@ -50,15 +44,14 @@ static bool ioband_binds(const struct ioband_dir *gate, const struct bio *bio,
 	return ioband_limits(&gate->rule, unit) && ioband_units(bio, unit);
 }
 
+/* Take back a charge in units before @end; a fraction of a nanosecond stays. */
 static void ioband_gate_unpay(struct ioband_dir *gate, const struct bio *bio,
 			      enum ioband_unit end)
 {
-	for (enum ioband_unit unit = 0; unit < end; unit++) {
-		if (!ioband_binds(gate, bio, unit))
-			continue;
-		atomic64_sub(gate->bill[unit].cost, &gate->rule.bucket[unit].tat);
-		swap(gate->rule.bucket[unit].rem, gate->bill[unit].rem);
-	}
+	for (enum ioband_unit unit = 0; unit < end; unit++)
+		if (ioband_binds(gate, bio, unit))
+			atomic64_sub(ioband_bill(gate, bio, unit, &(u64){ 0 }),
+				     &gate->rule.bucket[unit].tat);
 }
 
 /* Charge a bio at one gate.  Returns false if its limits have no room; nothing is paid then. */
@@ -68,14 +61,15 @@ static bool ioband_gate_pay(struct ioband_dir *gate, const struct bio *bio, s64 
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &gate->rule.bucket[unit];
+		u64 rem = b->rem;
 
 		if (!ioband_binds(gate, bio, unit))
 			continue;
-		if (!ioband_take(b, ioband_bill(gate, bio, unit), arrival, now)) {
+		if (!ioband_take(b, ioband_bill(gate, bio, unit, &rem), arrival, now)) {
 			ioband_gate_unpay(gate, bio, unit);
 			return false;
 		}
-		swap(b->rem, gate->bill[unit].rem);
+		b->rem = rem;
 	}
 	return true;
 }
@@ -96,30 +90,36 @@ bool ioband_pay(struct ioband_dir *dir, struct bio *bio, s64 now)
 	return !gate;
 }
 
-/* The cost of a small I/O, or a burst if that is less; ns. */
-static s64 ioband_room(const struct ioband_bucket *b, enum ioband_unit unit)
+/* The cost of units that may be as many as a call asks for, ns. */
+static s64 ioband_price_of_many(const struct ioband_bucket *b, u64 units, u64 rem)
 {
-	u64 rem = 0;
+	return ioband_price(b, min(units, BIT_ULL(33)), &rem);
+}
 
-	return min(ioband_cost(b->rate.per_sec, unit == IOBAND_BYTES ? SZ_4K : 1, &rem),
-		   b->rate.burst);
+/* The time, ns, when a gate allows units that arrived at @arrival; S64_MIN if it limits none. */
+static s64 ioband_gate_when(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS],
+			    s64 arrival)
+{
+	s64 when = S64_MIN;
+
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
+		const struct ioband_bucket *b = &gate->rule.bucket[unit];
+
+		if (ioband_limits(&gate->rule, unit) && units[unit])
+			when = max(when, ioband_when(atomic64_read(&b->tat), arrival,
+						     ioband_price_of_many(b, units[unit],
+									  data_race(b->rem)),
+						     READ_ONCE(b->rate.burst)));
+	}
+	return when;
 }
 
 /* The time, ns, when the limits of one gate allow a held bio to be dispatched.  dev->lock held. */
 s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
 {
-	s64 arrival = ioband_arrival_at(gate, bio);
-	s64 when = S64_MIN;
+	u64 units[] = { ioband_units(bio, IOBAND_BYTES), ioband_units(bio, IOBAND_IOS) };
 
-	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &gate->rule.bucket[unit];
-
-		if (ioband_binds(gate, bio, unit))
-			when = max(when, ioband_when(atomic64_read(&b->tat), arrival,
-						     ioband_bill(gate, bio, unit),
-						     b->rate.burst));
-	}
-	return when;
+	return ioband_gate_when(gate, units, ioband_arrival_at(gate, bio));
 }
 
 /*
@@ -128,24 +128,9 @@ s64 ioband_bio_when(struct ioband_dir *gate, struct bio *bio)
  */
 void ioband_gate_used(struct ioband_dir *gate)
 {
-	gate->gate.busy_until_ns = S64_MIN;
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		struct ioband_bucket *b = &gate->rule.bucket[unit];
+	static const u64 small[] = { SZ_4K, 1 };
 
-		if (ioband_limits(&gate->rule, unit))
-			gate->gate.busy_until_ns =
-				max(gate->gate.busy_until_ns,
-				    ioband_when(atomic64_read(&b->tat), S64_MIN,
-						ioband_room(b, unit), b->rate.burst));
-	}
-}
-
-/* The cost of units that may be as many as a call asks for, ns. */
-static s64 ioband_price_of_many(const struct ioband_bucket *b, u64 units)
-{
-	u64 rem = 0;
-
-	return ioband_price(b, min(units, BIT_ULL(33)), &rem);
+	gate->gate.busy_until_ns = ioband_gate_when(gate, small, S64_MIN);
 }
 
 /*
@@ -156,25 +141,18 @@ static s64 ioband_price_of_many(const struct ioband_bucket *b, u64 units)
 static void ioband_give_back(struct ioband_bucket *b, u64 units, u64 used, s64 paid_ns, bool busy,
 			     s64 now)
 {
-	s64 least = max(now, paid_ns + min(ioband_price_of_many(b, used), b->rate.burst));
+	s64 least = max(now, paid_ns + min(ioband_price_of_many(b, used, 0), b->rate.burst));
 	s64 tat = atomic64_read(&b->tat);
 
-	if (!busy && now >= paid_ns + min(ioband_price_of_many(b, used + units), b->rate.burst))
+	if (!busy && now >= paid_ns + min(ioband_price_of_many(b, used + units, 0), b->rate.burst))
 		return;
 	while (tat > least &&
 	       !atomic64_try_cmpxchg(&b->tat, &tat,
-				     max(tat - ioband_price_of_many(b, units), least)))
+				     max(tat - ioband_price_of_many(b, units, 0), least)))
 		;
 }
 
-/**
- * ioband_unpay - give back what a group has paid for I/O that is not submitted
- * @dir:	the group and direction
- * @credit:	what a task has paid for
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Give back what a task has paid for I/O that is not submitted.  dev->lock held. */
 void ioband_unpay(struct ioband_dir *dir, const struct ioband_ticket *credit, s64 now)
 {
 	s64 paid_ns = ioband_arrival(&credit->bio);
@@ -193,61 +171,30 @@ void ioband_unpay(struct ioband_dir *dir, const struct ioband_ticket *credit, s6
 	ioband_kick(dir->grp->dev, now);
 }
 
-/* How long it takes until a gate allows units that arrive now, ns. */
-static s64 ioband_gate_ns(const struct ioband_dir *gate, u64 bytes, u64 ios, s64 now)
-{
-	const u64 units[IOBAND_NR_UNITS] = { bytes, ios };
-	s64 ns = 0;
-
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		const struct ioband_bucket *b = &gate->rule.bucket[unit];
-
-		if (ioband_limits(&gate->rule, unit))
-			ns = max(ns, ioband_when(atomic64_read(&b->tat), now,
-						 ioband_price_of_many(b, units[unit]),
-						 READ_ONCE(b->rate.burst)) - now);
-	}
-	return ns;
-}
-
-/**
- * ioband_units_ns - find how long it takes until units are paid for
- * @gate:	a gate, NULL for none
- * @units:	bytes and I/Os that have to be paid at it and at those above
- * @now:	ns
- *
- * What others have to pay there is left out.
- *
- * Context: dev->lock held, or RCU read side: then the answer may be off.
- * Return: ns, 0 if the limits have room now.
+/*
+ * How long it takes until a gate, NULL for none, and those above allow units that arrive now, ns;
+ * what others have to pay there is left out.  dev->lock held, or RCU read side: then it may be off.
  */
 s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now)
 {
-	s64 ns = 0;
+	u64 now_units[] = { READ_ONCE(units[IOBAND_BYTES]), READ_ONCE(units[IOBAND_IOS]) };
+	s64 when = now;
 
 	for (; gate; gate = READ_ONCE(gate->up))
-		ns = max(ns, ioband_gate_ns(gate, READ_ONCE(units[IOBAND_BYTES]),
-					    READ_ONCE(units[IOBAND_IOS]), now));
-	return ns;
+		when = max(when, ioband_gate_when(gate, now_units, now));
+	return when - now;
 }
 
-/**
- * ioband_due - return the time when a held bio is due
- * @dir:	the bio's group and direction
- * @bio:	the bio
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: the time in ns as of which the bio is to be charged.  It is no more than
- *	   IOBAND_LATE_NS and ioband_ticks_ns() before @now, and after @now if the bio may
- *	   not be dispatched yet.
+/*
+ * The time, ns, as of which a held bio is to be charged: no more than IOBAND_LATE_NS and
+ * ioband_ticks_ns() before @now, and after @now if it may not be dispatched yet.  dev->lock held.
  */
 s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	s64 due = max(ioband_arrival(bio), now - IOBAND_LATE_NS - ioband_ticks_ns());
 	struct ioband_dir *gate;
 
-	/* a bio is due neither before those ahead of it, nor before the limits last changed */
+	/* a bio is due neither before those ahead of it, nor before limits last changed, or went */
 	due = max3(due, dir->source.last_due, dir->grp->dev->changed);
 	for (gate = dir->lim; gate; gate = gate->up) {
 		due = max(due, gate->gate.last_due);
@@ -259,25 +206,20 @@ s64 ioband_due(struct ioband_dir *dir, struct bio *bio, s64 now)
 /* Does a bio cost more than a burst, and has a gate that in hand for it?  dev->lock held. */
 bool ioband_bio_saves(struct ioband_dir *gate, struct bio *bio, s64 now)
 {
+	u64 rem = 0;
+
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
 		if (ioband_binds(gate, bio, unit) &&
-		    ioband_bill(gate, bio, unit) > gate->rule.bucket[unit].rate.burst &&
+		    ioband_bill(gate, bio, unit, &rem) > gate->rule.bucket[unit].rate.burst &&
 		    atomic64_read(&gate->rule.bucket[unit].tat) <= now)
 			return true;
 	return false;
 }
 
-/**
- * ioband_bio_turn - return how much of its group's turn at a gate a bio uses up
- * @gate:	the gate
- * @bio:	the bio
- *
- * Siblings take turns by this amount.  It is in bytes and not a time, since the rates may
- * change while bios wait.  Where both units are limited, an I/O counts for at least the
- * bytes that the limit in bytes allows in the time that the limit in I/Os makes it take.
- *
- * Context: dev->lock held.
- * Return: bytes.
+/*
+ * How much of its group's turn at a gate a bio uses up, bytes.  It is no time, since the rates may
+ * change while bios wait.  Where both units are limited, an I/O counts for at least the bytes that
+ * the limit in bytes allows in the time that the limit in I/Os makes it take.  dev->lock held.
  */
 u64 ioband_bio_turn(const struct ioband_dir *gate, const struct bio *bio)
 {
@@ -300,16 +242,5 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio)
 		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
 			if (ioband_binds(gate, bio, unit))
 				return true;
-	return false;
-}
-
-/* Do bios wait at any gate of a group?  dev->lock held. */
-bool ioband_is_crowded(struct ioband_dir *dir)
-{
-	struct ioband_dir *gate;
-
-	for (gate = dir->lim; gate; gate = gate->up)
-		if (ioband_crowded(gate))
-			return true;
 	return false;
 }

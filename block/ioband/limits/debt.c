@@ -8,13 +8,12 @@
  * waits for its ticket on its way to user space; newer debts line up behind.  A task that is killed
  * leaves its debts in line.
  *
- * What no task waits for is owed by the ghost of the group: what drivers' threads do, and what
- * there was no memory for a ticket for.  What the kernel does of its own accord makes a debt of no
- * more than the limits allow in a second.
+ * What no task waits for is owed by the ghost of the group: what drivers' threads do, see below.c,
+ * and what there was no memory for a ticket for.  What the kernel does of its own accord makes a
+ * debt of no more than the limits allow in a second.
  */
-#include <linux/ktime.h>
 #include <linux/resume_user_mode.h>
-#include <linux/sched/signal.h>
+#include <trace/events/ioband.h>
 
 #include "../ioband.h"
 
@@ -23,8 +22,6 @@ struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_s
 {
 	struct ioband_dir *gate = dir->lim;
 
-	if (!css)
-		return NULL;
 	if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
 		return css == &pd_to_blkg(&dir->grp->pd)->blkcg->css ? gate : NULL;
 	while (gate && !cgroup_is_descendant(css->cgroup,
@@ -120,10 +117,8 @@ static void ioband_debt_add(struct ioband_dir *dir, struct ioband_ticket *ticket
 static void ioband_debt_bound(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS])
 {
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		u64 most = U64_MAX, owed = dir->owed_units[unit];
+		u64 most = ioband_lowest(dir, unit), owed = dir->owed_units[unit];
 
-		for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
-			most = min(most, gate->limit[unit]);
 		units[unit] = min(units[unit], most > owed ? most - owed : 0);
 	}
 }
@@ -142,35 +137,10 @@ void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bo
 	ioband_debt_add(dir, ticket ?: &dir->ghost, units, now);
 }
 
-/**
- * ioband_owe - pay for a bio that passes now, or have its group owe it
- * @dir:	the bio's group and direction
- * @bio:	the bio, stamped
- * @now:	ns
- * @bounded:	the kernel does it of its own accord
- *
- * Context: dev->lock held.
- * Return: true if the group owes it; false if the limits have room.
+/*
+ * How long it takes to pay a gate and those above what the groups that it binds owe, or the group
+ * of @gate alone if it has no limit itself, ns.  dev->lock held.
  */
-bool ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, bool bounded)
-{
-	u64 units[IOBAND_NR_UNITS] = {
-		ioband_units(bio, IOBAND_BYTES), ioband_units(bio, IOBAND_IOS)
-	};
-
-	if (!ioband_is_crowded(dir) && ioband_pay(dir, bio, now))
-		return false;
-	ioband_debt(dir, units, now, bounded);
-	return true;
-}
-
-/* May a group owe in a direction?  A group without limits need not take a lock to know. */
-bool ioband_may_owe(struct ioband_dir *dir)
-{
-	return ioband_is_stale(dir) || READ_ONCE(dir->lim);
-}
-
-/* How long it takes to pay a gate and those above what groups below owe, ns.  dev->lock held. */
 static s64 ioband_gate_owed_ns(struct ioband_dir *gate, s64 now)
 {
 	struct ioband_dev *dev = gate->grp->dev;
@@ -180,16 +150,10 @@ static s64 ioband_gate_owed_ns(struct ioband_dir *gate, s64 now)
 	list_for_each_entry(dir, &dev->active[gate - gate->grp->dir], active) {
 		for (up = dir->lim; up && up != gate; up = up->up)
 			;
-		for (int unit = 0; up && unit < IOBAND_NR_UNITS; unit++)
+		for (int unit = 0; (up || dir == gate) && unit < IOBAND_NR_UNITS; unit++)
 			units[unit] += dir->owed_units[unit];
 	}
-	return ioband_units_ns(gate, units, now);
-}
-
-/* Do groups below a gate owe more than a second's worth?  Returns the rest, ns.  dev->lock held. */
-static s64 ioband_gate_deep_ns(struct ioband_dir *gate, s64 now)
-{
-	return ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC;
+	return ioband_units_ns(gate->lim, units, now);
 }
 
 /* Has a task whose ticket waits for others' debts at a gate to wait no more?  No locks held. */
@@ -198,74 +162,63 @@ static bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
 	struct ioband_dir *gate = ioband_ticket_dir(ticket);
 
 	guard(spinlock_irqsave)(&gate->grp->dev->lock);
-	return gate->grp->dev->dead || ioband_gate_deep_ns(gate, ktime_get_ns()) <= 0;
+	return gate->grp->dev->dead || ioband_gate_owed_ns(gate, ktime_get_ns()) <= 0;
 }
 
-/* Have the current task look at its debts on its way to user space. */
-static void ioband_wait_later(struct gendisk *disk)
+/*
+ * Have the current task wait for a time: not added to what it is to wait for already.  With @gate,
+ * for which dev->lock is held, the wait ends when nothing is owed there.  With @disk the task waits
+ * on its way to user space; else where it pays its debts next, and what is owed later does not
+ * prolong that.  Kernel threads do not wait, nor does a task that ends, or without memory.
+ */
+void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 {
-	if (!current->throttle_disk)
-		current->throttle_disk = ioband_get_disk(disk);
+	struct ioband_ticket *ticket = current->ioband_debts;
+
+	if (ns <= 0 || (current->flags & (PF_KTHREAD | PF_EXITING)))
+		return;
+	while (ticket && (!ticket->until_ns ||
+			  (ticket->bio.bi_blkg ? ioband_ticket_dir(ticket) : NULL) != gate))
+		ticket = ticket->next;
+	if (ticket && !disk)
+		return;
+	if (!ticket) {
+		ticket = ioband_ticket_alloc(GFP_NOWAIT | __GFP_ACCOUNT) ?:
+			 ioband_ticket_alloc(GFP_NOWAIT);
+		if (!ticket)
+			return;
+		if (gate)
+			ioband_ticket_give(ticket, gate);
+		ioband_debt_note(ticket);
+	}
+	ticket->until_ns = max(ticket->until_ns, (s64)ktime_get_ns() + ns);
+	if (!disk)
+		return;
+	/* a disk of a group that was found in a list of blkgs may be about to be freed */
+	if (!current->throttle_disk && kobject_get_unless_zero(&disk_to_dev(disk)->kobj))
+		current->throttle_disk = disk;
 	set_notify_resume(current);
-}
-
-/* Have the current task wait for deep debts at a gate, as they are now.  dev->lock held. */
-static void ioband_wait_at(struct ioband_dir *gate, s64 now)
-{
-	s64 ns = gate ? ioband_gate_deep_ns(gate, now) : 0;
-	struct ioband_ticket *ticket;
-
-	if (ns <= 0)
-		return;
-	ticket = ioband_ticket_alloc(GFP_NOWAIT | __GFP_ACCOUNT);
-	if (!ticket)
-		return;
-	ioband_ticket_give(ticket, gate);
-	ticket->until_ns = now + ns;
-	ioband_debt_note(ticket);
-	ioband_wait_later(gate->grp->dev->disk);
 }
 
 /* A task of a group starts one in the group @child. */
 static void ioband_fork_below(struct ioband_grp *grp, struct cgroup_subsys_state *child)
 {
+	struct ioband_dev *dev = grp->dev;
 	s64 now = ktime_get_ns();
 
-	if (!ioband_is_ready(grp) ||
-	    !(ioband_may_owe(&grp->dir[READ]) || ioband_may_owe(&grp->dir[WRITE])))
-		return;
-	guard(spinlock_irqsave)(&grp->dev->lock);
-	for (int rw = READ; rw <= WRITE && !grp->dev->dead; rw++) {
-		ioband_relink(&grp->dir[rw], now);
-		ioband_wait_at(ioband_gate_of(&grp->dir[rw], child), now);
-	}
-}
+	for (int rw = READ; rw <= WRITE && ioband_is_ready(grp); rw++) {
+		struct ioband_dir *dir = &grp->dir[rw], *gate;
 
-/**
- * ioband_wait_for - have the current task wait for a time on its way to user space
- * @disk:	the disk in whose name it waits
- * @ns:		for how long; not added to what it is to wait for already
- *
- * Kernel threads do not wait, nor does a task that ends, or without memory.
- *
- * Context: any.
- */
-void ioband_wait_for(struct gendisk *disk, s64 ns)
-{
-	struct ioband_ticket *ticket = current->ioband_debts;
-
-	if (current->flags & (PF_KTHREAD | PF_EXITING))
-		return;
-	while (ticket && (!ticket->until_ns || ticket->bio.bi_blkg))
-		ticket = ticket->next;
-	if (!ticket) {
-		ticket = ioband_ticket_alloc(GFP_NOWAIT | __GFP_ACCOUNT);
-		if (!ticket)
-			return;
-		ioband_debt_note(ticket);
+		/* a group without limits need not take the lock to know */
+		if (!ioband_is_stale(dir) && !READ_ONCE(dir->lim))
+			continue;
+		guard(spinlock_irqsave)(&dev->lock);
+		ioband_relink(dir, now);
+		gate = dev->dead ? NULL : ioband_gate_of(dir, child);
+		if (gate)
+			ioband_wait_for(dev->disk, gate,
+					ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC);
 	}
-	ticket->until_ns = max(ticket->until_ns, (s64)ktime_get_ns() + ns);
-	ioband_wait_later(disk);
 }
 
 /*
@@ -304,8 +257,12 @@ void ioband_fork(struct task_struct *child)
  */
 bool ioband_debts_wait(void)
 {
-	struct ioband_ticket *ticket;
+	struct ioband_ticket *ticket = current->ioband_debts;
 
+	/* a disk is freed a grace period after its tickets are done */
+	scoped_guard(rcu)
+		if (ticket && ticket->debt && !ioband_ticket_is_done(ticket))
+			trace_ioband_return(&ticket->bio, ktime_get_ns(), 0);
 	while ((ticket = current->ioband_debts)) {
 		if (ticket->until_ns && ticket->bio.bi_blkg && ioband_debts_are_paid(ticket))
 			ticket->done = true;
@@ -328,22 +285,15 @@ void ioband_exit(void)
 	}
 }
 
-/**
- * __ioband_repay - see ioband_repay()
- * @disk:	the disk
- *
- * Each call sleeps a few times at most; in between the task gets its signals, and may be
- * stopped or frozen.
+/*
+ * See ioband_repay().  Each call sleeps a few times at most; in between the task gets its signals,
+ * and may be stopped or frozen.
  */
 void __ioband_repay(struct gendisk *disk)
 {
 	bool again = dirty_owner_settle(disk->bdi);
-	/* a device without limits may be above some that have them */
-	s64 below_ns = ioband_owed_below_ns(disk);
 
 	ioband_credit_return();
-	if (below_ns > 0)
-		ioband_wait_for(disk, min(below_ns, IOBAND_LOOK_NS));
 	if (ioband_debts_wait() || again)
 		blkcg_schedule_throttle(disk, false);
 }

@@ -9,30 +9,9 @@
  * blkcg->lock orders changes of these limits against new groups: a group that joins the list of
  * its cgroup under that lock finds the limits, and a group that is in the list already is updated.
  */
-#include <linux/blkdev.h>
-#include <linux/ctype.h>
-#include <linux/slab.h>
-#include <linux/string.h>
-
 #include "../ioband.h"
 
 atomic_t ioband_nr_defaults = ATOMIC_INIT(0);
-
-/**
- * ioband_is_default - tell whether a line begins with "default", for all devices
- * @buf:	the line
- * @body:	set to what follows "default"
- *
- * Return: true if it does.
- */
-bool ioband_is_default(char *buf, char **body)
-{
-	char *name = skip_spaces(buf);
-	size_t len = str_has_prefix(name, "default");
-
-	*body = name + len;
-	return len && isspace(**body);
-}
 
 /* A cgroup begins or ends to have such limits; they count as slow, whatever they are. */
 static void ioband_count_default(struct ioband_blkcg *b, int change)
@@ -47,34 +26,24 @@ static void ioband_write_defaults(struct ioband_blkcg *b, const struct ioband_li
 {
 	bool had = ioband_has_default(b);
 
-	for (int rw = READ; rw <= WRITE; rw++) {
-		for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-			u64 limit = limits->limit[rw][unit];
-
-			if (limits->set[rw][unit])
-				WRITE_ONCE(b->limit[rw][unit], limit == U64_MAX ? 0 : limit);
-		}
-	}
+	for (int file = 0; file < IOBAND_NR_FILES; file++)
+		if (limits->set[file])
+			WRITE_ONCE(b->limit[file],
+				   limits->limit[file] == U64_MAX ? 0 : limits->limit[file]);
 	ioband_count_default(b, ioband_has_default(b) - had);
 }
 
-/* Have the limits of a group's cgroup for all devices apply to the group. */
-static void ioband_apply_defaults(struct ioband_grp *grp)
+/* Have the limits of a group's cgroup for all devices apply to the group.  blkcg->lock held. */
+void ioband_apply_defaults(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	for (int rw = READ; rw <= WRITE; rw++)
 		ioband_update_limits(&grp->dir[rw]);
 }
 
-/**
- * ioband_set_defaults - set limits of a cgroup for all devices
- * @blkcg:	the cgroup
- * @limits:	the limits to set; U64_MAX removes one
- *
- * Either all limits are set, or none is changed.
- *
- * Context: may sleep; takes blkcg->lock.
- * Return: 0, or -ENOMEM.
+/*
+ * Set limits of a cgroup for all devices, all or none; U64_MAX removes one.  May sleep.  Returns 0
+ * or -ENOMEM.
  */
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 {
@@ -93,13 +62,9 @@ int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits)
 	return 0;
 }
 
-/**
- * ioband_drop_defaults - remove the limits for all devices of a cgroup that is being removed
- * @blkcg:	the cgroup
- *
- * Groups that are created on a device from now on have no such limits.
- *
- * Context: takes blkcg->lock.
+/*
+ * A cgroup is being removed: so are its limits for all devices, for groups that
+ * are created later.
  */
 void ioband_drop_defaults(struct blkcg *blkcg)
 {
@@ -110,79 +75,17 @@ void ioband_drop_defaults(struct blkcg *blkcg)
 	memset(b->limit, 0, sizeof(b->limit));
 }
 
-/**
- * ioband_default_online - give a new group the limits of its cgroup for all devices
- * @grp:	the group
- *
- * Context: blkcg->lock held.
- */
-void ioband_default_online(struct ioband_grp *grp)
-{
-	if (ioband_has_defaults() &&
-	    ioband_has_default(ioband_blkcg(pd_to_blkg(&grp->pd)->blkcg)))
-		ioband_apply_defaults(grp);
-}
-
-/* Do such limits of a cgroup, or of a cgroup above it, apply to it? */
-static bool ioband_wants_default(struct cgroup_subsys_state *css)
-{
-	for (; css; css = ioband_css_above(css))
-		if (ioband_has_default(ioband_blkcg(css_to_blkcg(css))))
-			return true;
-	return false;
-}
-
-/* Create the group of a cgroup on a disk, if it has none, and there is memory.  RCU read side. */
-static void ioband_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
-{
-	struct bio bio;
-
-	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
-	bio_associate_blkg_from_css(&bio, css);
-	bio_uninit(&bio);
-}
-
-/**
- * ioband_default_meet - create the group of a cgroup that is about to use a disk
- * @css:	the cgroup
- * @disk:	the disk
- *
- * Does so if limits for all devices apply to the cgroup.
- *
- * Context: any; takes queue_lock if the cgroup has no group on the disk yet.
+/*
+ * Create the group of a cgroup that is about to use a disk, if it has none, and there is memory:
+ * limits for all devices may apply to it.  RCU read side.
  */
 void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk)
 {
-	guard(rcu)();
-	if (ioband_has_defaults() && ioband_wants_default(css) &&
-	    !blkg_lookup(css_to_blkcg(css), disk->queue))
-		ioband_meet(css, disk);
-}
+	struct bio bio;
 
-/**
- * ioband_cpd_alloc - allocate what a cgroup has for all devices: weights and limits
- * @gfp:	allocation flags
- *
- * Return: a cgroup without settings, NULL if there is no memory.
- */
-struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp)
-{
-	struct ioband_blkcg *blkcg = kzalloc(sizeof(*blkcg), gfp);
-
-	return blkcg ? &blkcg->cpd : NULL;
-}
-
-/**
- * ioband_cpd_free - undo ioband_cpd_alloc()
- * @cpd:	a cgroup that is gone
- */
-void ioband_cpd_free(struct blkcg_policy_data *cpd)
-{
-	struct ioband_blkcg *blkcg = container_of(cpd, struct ioband_blkcg, cpd);
-
-	for (int which = 0; which < IOBAND_WEIGHTS; which++)
-		atomic_sub(!!blkcg->weight[which], &ioband_nr_weights);
-	/* a task that had a file open may have set limits after the cgroup was removed */
-	atomic_sub(ioband_has_default(blkcg), &ioband_nr_defaults);
-	kfree(blkcg);
+	if (blkg_lookup(css_to_blkcg(css), disk->queue))
+		return;
+	bio_init(&bio, disk->part0, NULL, 0, REQ_OP_WRITE);
+	bio_associate_blkg_from_css(&bio, css);
+	bio_uninit(&bio);
 }

@@ -12,22 +12,15 @@
  * A read() or write() of many megabytes is divided into parts, each of which is paid for by itself.
  */
 #include <linux/backing-dev.h>
-#include <linux/ioband.h>
-#include <linux/sched/signal.h>
+#include <linux/pagemap.h>
 #include <linux/uaccess.h>
 
 #include "../ioband.h"
 
-/**
- * ioband_bdi_grp - find the group of a cgroup on the disk of a backing device
- * @css:	the cgroup
- * @bdi:	the backing device
- *
- * A cgroup that has not used the disk yet has no group and no limits of its own there: then this
- * is the group of its nearest ancestor that has one.
- *
- * Context: RCU read side.
- * Return: the group; NULL if there is no disk, as for btrfs, or no group.
+/*
+ * The group of a cgroup on the disk of a backing device; NULL if there is no disk, as for btrfs, or
+ * no group.  A cgroup that has not used the disk yet has no group and no limits of its own there:
+ * then it is the group of its nearest ancestor that has one.  RCU read side.
  */
 struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi)
 {
@@ -66,9 +59,11 @@ static struct inode *ioband_inode_of(struct file *file)
  */
 static __always_inline bool ioband_may_bind_task(bool *slow)
 {
-	bool bound = false;
 	/* pairs with ioband_bound_anew() */
 	unsigned long epoch = atomic_long_read_acquire(&ioband_epoch);
+	/* on v1 pages without a dirtier are the root group's, which must not pay for others */
+	bool bound = false, roots = !cgroup_subsys_on_dfl(io_cgrp_subsys) &&
+				    atomic_read(&ioband_blkcg(&blkcg_root)->nr[IOBAND_LIMITED]);
 
 	for (struct cgroup_subsys_state *css = task_css(current, io_cgrp_id); css;
 	     css = ioband_css_above(css)) {
@@ -79,9 +74,20 @@ static __always_inline bool ioband_may_bind_task(bool *slow)
 			*slow |= atomic_read(&b->nr[IOBAND_SLOW]);
 		}
 	}
-	if (!bound && !current->ioband_debts)
+	if (!bound && !roots && !current->ioband_debts && !(current->flags & PF_KTHREAD))
 		current->ioband_free = epoch;
 	return bound;
+}
+
+/*
+ * Does no limit bind the current task?  As ioband_is_free() from now on; false for threads of the
+ * kernel, which may act for a group.  RCU read side; any locks.
+ */
+bool ioband_find_free(void)
+{
+	bool slow = false;
+
+	return !(current->flags & PF_KTHREAD) && !ioband_may_bind_task(&slow) && ioband_is_free();
 }
 
 /* A task has moved to another cgroup.  Context: may sleep. */
@@ -131,10 +137,12 @@ static size_t ioband_missing(struct file *file, struct address_space *mapping, l
 	const struct file_ra_state *ra = &file->f_ra;
 	pgoff_t first = pos >> PAGE_SHIFT, last = (pos + count - 1) >> PAGE_SHIFT;
 	pgoff_t mark = ra->start + ra->size - ra->async_size, missing;
+	/* readahead that goes on reads twice as much as the last time */
+	size_t ahead = min_t(size_t, 2 * ra->size, ra->ra_pages) << PAGE_SHIFT;
 
 	last = min(last, first + (IOBAND_DOOR_BYTES >> PAGE_SHIFT) - 1);
 	if (ra->async_size && mark >= first && mark <= last && ioband_is_mark(mapping, mark))
-		return PAGE_SIZE;
+		return min(ahead, IOBAND_BURST_BYTES);
 	/* page_cache_next_miss() does not look at index 0 */
 	if (!first && !xa_load(&mapping->i_pages, 0))
 		missing = 0;
@@ -145,6 +153,14 @@ static size_t ioband_missing(struct file *file, struct address_space *mapping, l
 	if (missing < first || missing > last)
 		return 0;
 	return min((last - missing + 1) << PAGE_SHIFT, IOBAND_BURST_BYTES);
+}
+
+/* Would an I/O probably be admitted?  RCU read side; the answer may change. */
+static bool ioband_may_pass(struct ioband_dir *gate, u64 bytes)
+{
+	const u64 units[] = { bytes, 1 };
+
+	return !ioband_is_crowded(gate) && !ioband_units_ns(gate, units, ktime_get_ns());
 }
 
 /* Do tasks share the position of a file, which is locked while one of them reads? */
@@ -177,6 +193,13 @@ int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool asyn
 
 	if (current->ioband_debts || current->ioband_credit) {
 		ret = ioband_door_debts(file, nowait);
+		if (ret)
+			return ret;
+	}
+	if (ioband_may_owe_below() && (direct || rw == READ) &&
+	    (async || !ioband_is_shared(file))) {
+		inode = ioband_inode_of(file);
+		ret = inode ? ioband_door_below(inode, nowait) : 0;
 		if (ret)
 			return ret;
 	}

@@ -14,7 +14,16 @@ bool ioband_is_bound(struct ioband_dir *dir, const struct bio *bio);
 void ioband_gate_used(struct ioband_dir *gate);
 void ioband_unpay(struct ioband_dir *dir, const struct ioband_ticket *credit, s64 now);
 s64 ioband_units_ns(const struct ioband_dir *gate, const u64 units[IOBAND_NR_UNITS], s64 now);
-bool ioband_is_crowded(struct ioband_dir *dir);
+
+/* The lowest limit of a group, units a second, U64_MAX for none.  dev->lock, or RCU read side. */
+static inline u64 ioband_lowest(const struct ioband_dir *dir, enum ioband_unit unit)
+{
+	u64 lowest = U64_MAX;
+
+	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up))
+		lowest = min(lowest, READ_ONCE(gate->limit[unit]));
+	return lowest;
+}
 
 /*
  * May one more bio be held?  Others may wait for what limits hold: for the end of a file's direct
@@ -22,28 +31,35 @@ bool ioband_is_crowded(struct ioband_dir *dir);
  */
 static inline bool ioband_may_line_up(const struct ioband_dir *dir, u64 bytes)
 {
-	u64 ios = READ_ONCE(dir->held_units[IOBAND_IOS]) + 1;
-
-	bytes += READ_ONCE(dir->held_units[IOBAND_BYTES]);
-	for (struct ioband_dir *gate = READ_ONCE(dir->lim); gate; gate = READ_ONCE(gate->up))
-		if (bytes > READ_ONCE(gate->limit[IOBAND_BYTES]) ||
-		    ios > READ_ONCE(gate->limit[IOBAND_IOS]))
-			return false;
-	return READ_ONCE(dir->held) < IOBAND_HELD;
+	return READ_ONCE(dir->held) < IOBAND_HELD &&
+	       READ_ONCE(dir->held_units[IOBAND_BYTES]) + bytes <=
+			ioband_lowest(dir, IOBAND_BYTES) &&
+	       READ_ONCE(dir->held_units[IOBAND_IOS]) < ioband_lowest(dir, IOBAND_IOS);
 }
 
 /* debt.c */
 bool ioband_debts_wait(void);
 bool ioband_in_debt(void);
-void ioband_wait_for(struct gendisk *disk, s64 ns);
-bool ioband_may_owe(struct ioband_dir *dir);
+void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
 void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bool bounded);
-bool ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, bool bounded);
+
+/* below.c */
+bool ioband_is_above(struct backing_dev_info *bdi);
+void ioband_asked_above(struct gendisk *disk);
+int ioband_door_below(struct inode *inode, bool nowait);
 
 /* ticket.c */
 /* A task that waits looks again after this time, since limits can change, and it may be stopped. */
 #define IOBAND_LOOK_NS		(250 * NSEC_PER_MSEC)
+
+extern atomic_t ioband_ghosts;
+
+/* May any group owe what drivers' threads have done for it? */
+static inline bool ioband_may_owe_below(void)
+{
+	return unlikely(atomic_read(&ioband_ghosts));
+}
 
 void ioband_ticket_init(struct ioband_ticket *ticket);
 struct ioband_ticket *ioband_ticket_alloc(gfp_t gfp);
@@ -64,10 +80,10 @@ void ioband_credit_return(void);
 
 /* door.c */
 struct ioband_grp *ioband_bdi_grp(struct cgroup_subsys_state *css, struct backing_dev_info *bdi);
+bool ioband_find_free(void);
 
 /* admit.c */
 bool ioband_admit(struct ioband_dir *gate, u32 bytes);
-bool ioband_may_pass(struct ioband_dir *gate, u32 bytes);
 void ioband_trace_admit(struct bio *bio, bool debt);
 
 /* decide.c */
@@ -98,12 +114,9 @@ void ioband_relink(struct ioband_dir *dir, s64 now);
 void ioband_removed(struct ioband_grp *grp);
 
 /* default.c */
-struct blkcg_policy_data *ioband_cpd_alloc(gfp_t gfp);
-void ioband_cpd_free(struct blkcg_policy_data *cpd);
-bool ioband_is_default(char *buf, char **body);
 int ioband_set_defaults(struct blkcg *blkcg, const struct ioband_limits *limits);
 void ioband_drop_defaults(struct blkcg *blkcg);
-void ioband_default_online(struct ioband_grp *grp);
+void ioband_apply_defaults(struct ioband_grp *grp);
 void ioband_default_meet(struct cgroup_subsys_state *css, struct gendisk *disk);
 
 #endif /* IOBAND_LIMITS_H */

@@ -44,11 +44,6 @@ static struct ioband_dir *ent_to_source(struct ioband_ent *ent)
 	return container_of(ent, struct ioband_dir, source);
 }
 
-static int ioband_rw(const struct ioband_dir *dir)
-{
-	return dir - dir->grp->dir;
-}
-
 /*
  * The first bio of a gate has saved up more than a burst.  It is in service: bios that come later
  * line up behind it at this gate and at those below.  Otherwise they would use what it has saved
@@ -175,17 +170,10 @@ static void ioband_in_line(struct ioband_dir *dir, struct bio *bio, int sign)
 	}
 }
 
-/**
- * ioband_hold - hold a bio until its limits have room for it
- * @dir:	the bio's group and direction
- * @bio:	the bio, stamped
- * @now:	ns
- *
- * The rest of a split goes to the head of the fifo: its bytes have been charged, and the
- * completion of the whole bio waits for it.  So does the debt of a call that has paid for less than
- * it did.
- *
- * Context: dev->lock held.
+/*
+ * Hold a stamped bio until its limits have room for it.  The rest of a split goes to the head of
+ * the fifo: its bytes have been charged, and the completion of the whole bio waits for it.  So does
+ * the debt of a call that has paid for less than it did.  dev->lock held.
  */
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
@@ -280,16 +268,10 @@ static struct ioband_dir *ioband_next_dir(struct ioband_dev *dev, int rw, s64 no
 	return NULL;
 }
 
-/**
- * ioband_next - take the next held bio that may be dispatched
- * @dev:	the device
- * @rw:		READ or WRITE
- * @now:	ns
- * @due:	set to the time when that bio was due, ns
- * @budget:	in: the number of groups that may be looked at; out: what is left of it
- *
- * Context: dev->lock held.
- * Return: a bio that has paid at all its gates, NULL if there is none.
+/*
+ * Take the next held bio that may be dispatched and has paid at all its gates, NULL if there is
+ * none.  Sets @due to the time when it was due.  @budget: the number of groups that may be looked
+ * at, reduced by those that were.  dev->lock held.
  */
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			unsigned int *budget)

@@ -3,8 +3,6 @@
  * Rules: a rule is the limits of one group for one device and direction, as a write to a
  * control file sets them.  It changes under load.
  */
-#include <linux/ktime.h>
-
 #include "../ioband.h"
 
 /*
@@ -14,7 +12,7 @@
 static void ioband_link(struct ioband_dir *dir)
 {
 	struct ioband_dir *first = NULL, *below = NULL;
-	int rw = dir - dir->grp->dir;
+	int rw = ioband_rw(dir);
 
 	for (struct ioband_grp *grp = dir->grp; grp; grp = ioband_parent(grp)) {
 		struct ioband_dir *gate = &grp->dir[rw];
@@ -34,13 +32,7 @@ static void ioband_link(struct ioband_dir *dir)
 	smp_store_release(&dir->gen, dir->grp->dev->gen[rw]);
 }
 
-/**
- * ioband_relink - look up the gates of a group again if any gates have come or gone, I10
- * @dir:	the group and direction
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Look up the gates of a group again if any have come or gone, I10.  dev->lock held. */
 void ioband_relink(struct ioband_dir *dir, s64 now)
 {
 	lockdep_assert_held(&dir->grp->dev->lock);
@@ -63,7 +55,7 @@ void ioband_bound_anew(void)
 /* A gate has come or gone, see I10.  0 stays the value of a device that had no gate yet. */
 static void ioband_gates_changed(struct ioband_dir *dir, bool has)
 {
-	int rw = dir - dir->grp->dir;
+	int rw = ioband_rw(dir);
 	unsigned int gen = dir->grp->dev->gen[rw] + 1;
 
 	WRITE_ONCE(dir->grp->dev->gen[rw], gen ?: 1);
@@ -77,33 +69,9 @@ static bool ioband_is_slow(const struct ioband_dir *dir)
 }
 
 /*
- * Give a bucket another rate; what is in hand stays, I4.  The TAT changes in any case: a bio that
- * is being charged without the lock looks again, so that no charge exceeds the new burst.
- * @arrival: that of the bio that waits, S64_MIN if the TAT includes what it has earned.
- */
-static void ioband_change_rate(struct ioband_bucket *b, const struct ioband_rate *from,
-			       const struct ioband_rate *to, bool waiting, s64 arrival, s64 now)
-{
-	s64 tat, new;
-
-	WRITE_ONCE(b->rate.per_sec, to->per_sec);
-	WRITE_ONCE(b->rate.burst, to->burst);
-	b->rem = 0;
-	do {
-		tat = atomic64_read(&b->tat);
-		new = ioband_carry_over(max(tat, arrival), now, waiting, from, to);
-		new += new == tat;
-	} while (atomic64_cmpxchg(&b->tat, tat, new) != tat);
-}
-
-/**
- * ioband_rule_set - set the limits of a gate
- * @rule:	the gate's rule
- * @limit:	units a second, U64_MAX for none
- * @head:	the bio that waits at the gate, NULL for none
- * @now:	ns
- *
- * Context: dev->lock held.
+ * Set the limits of a gate, U64_MAX for none; what is in hand stays, I4.  @head: the bio that waits
+ * at the gate, or NULL.  A TAT changes in any case: a bio that is being charged without the lock
+ * looks again, so that no charge exceeds the new burst.  dev->lock held.
  */
 void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 		     const struct bio *head, s64 now)
@@ -115,6 +83,7 @@ void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		struct ioband_bucket *b = &rule->bucket[unit];
 		struct ioband_rate from = b->rate, to;
+		s64 tat, new;
 
 		/* the old rate stays: a CPU may be calculating with it */
 		if (limit[unit] == U64_MAX)
@@ -123,7 +92,14 @@ void ioband_rule_set(struct ioband_rule *rule, const u64 limit[IOBAND_NR_UNITS],
 			from.per_sec = 0;
 		ioband_rate_init(&to, limit[unit], min_burst[unit]);
 		to.burst += ioband_ticks_ns();
-		ioband_change_rate(b, &from, &to, head, arrival, now);
+		WRITE_ONCE(b->rate.per_sec, to.per_sec);
+		WRITE_ONCE(b->rate.burst, to.burst);
+		b->rem = 0;
+		do {
+			tat = atomic64_read(&b->tat);
+			new = ioband_carry_over(max(tat, arrival), now, head, &from, &to);
+			new += new == tat;
+		} while (atomic64_cmpxchg(&b->tat, tat, new) != tat);
 		limited |= BIT(unit);
 	}
 	rule->since = now;
@@ -155,42 +131,24 @@ static void ioband_set_rule(struct ioband_dir *dir, const u64 limit[IOBAND_NR_UN
 	ioband_kick(dev, now);
 }
 
-/* The limits in effect: those set for the device, else those of the cgroup for all devices. */
-static void ioband_find_limits(const struct ioband_dir *dir, u64 limit[IOBAND_NR_UNITS])
-{
-	int rw = dir - dir->grp->dir;
-
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
-		limit[unit] = dir->own[unit] ?: ioband_default_limit(dir->grp, rw, unit) ?:
-			      U64_MAX;
-}
-
-/**
- * ioband_update_limits - apply the limits that a group has now in one direction
- * @dir:	the group and direction
- *
- * Takes effect at once, also for bios that are held.
- *
- * Context: dev->lock held.
- */
+/* Apply the limits that a group has now, also to bios that are held.  dev->lock held. */
 void ioband_update_limits(struct ioband_dir *dir)
 {
 	u64 limit[IOBAND_NR_UNITS];
 
 	lockdep_assert_held(&dir->grp->dev->lock);
-	ioband_find_limits(dir, limit);
+	/* those set for the device, else those of the cgroup for all devices */
+	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		limit[unit] = dir->own[unit] ?:
+			      ioband_default_limit(dir->grp, ioband_rw(dir), unit) ?: U64_MAX;
 	/* nothing to do either if the group was removed while a task wrote to its file */
 	if (!dir->grp->offline && memcmp(dir->limit, limit, sizeof(limit)))
 		ioband_set_rule(dir, limit);
 }
 
-/**
- * ioband_set_limits - set the limits of a group for one device and direction
- * @grp:	the group
- * @rw:		READ or WRITE
- * @own:	units a second, U64_MAX for no limit, 0 for the limit of its cgroup for all devices
- *
- * Context: queue_lock held, irqs off; takes dev->lock.
+/*
+ * Set the limits of a group for one device and direction: U64_MAX for none, 0 for the limit of its
+ * cgroup for all devices.  queue_lock held, irqs off.
  */
 void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_UNITS])
 {
@@ -202,16 +160,10 @@ void ioband_set_limits(struct ioband_grp *grp, int rw, const u64 own[IOBAND_NR_U
 	ioband_update_limits(dir);
 }
 
-/**
- * ioband_removed - remove the limits of a group that goes offline
- * @grp:	the group
- *
- * Its limits are removed, since they cannot be changed any more; its held bios wait for the
- * limits of the groups above.  This is called when the cgroup is removed, and again when the
- * blkg goes offline, which can be much later.  If the disk is removed and not the cgroup, only
- * the second call happens.
- *
- * Context: any; takes dev->lock.
+/*
+ * A group goes offline: remove its limits, since they cannot be changed any more; its held bios
+ * wait for the limits of the groups above.  This is called when the cgroup is removed, and again
+ * when the blkg goes offline, which can be much later; if the disk is removed, only then.
  */
 void ioband_removed(struct ioband_grp *grp)
 {

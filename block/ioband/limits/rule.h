@@ -2,11 +2,7 @@
 #ifndef IOBAND_RULE_H
 #define IOBAND_RULE_H
 
-#include <linux/atomic.h>
-#include <linux/bits.h>
-
 #include "../bio.h"
-#include "../math/rate.h"
 
 struct ioband_bucket {
 	struct ioband_rate	rate;	/* dev->lock to write: I4 */

@@ -8,9 +8,6 @@
  * A task that is going to dirty pages waits in the same way, see ahead.c.  What passes unpaid is
  * owed by a ticket, which its task waits for later, see debt.c.
  */
-#include <linux/blkdev.h>
-#include <linux/ktime.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <trace/events/ioband.h>
 
@@ -22,6 +19,9 @@
  * of a file.
  */
 #define IOBAND_CREDIT_NS	NSEC_PER_SEC
+
+/* Ghosts that are in line on any disk. */
+atomic_t ioband_ghosts = ATOMIC_INIT(0);
 
 /* Set up a ticket that is all zero. */
 void ioband_ticket_init(struct ioband_ticket *ticket)
@@ -93,6 +93,7 @@ void ioband_ticket_done(struct bio *bio)
 	/* a ghost belongs to its group, and has a reference on that only while it waits */
 	if (ticket == &ioband_ticket_dir(ticket)->ghost) {
 		bio->bi_blkg = NULL;
+		atomic_dec(&ioband_ghosts);
 		blkg_put(blkg);
 		return;
 	}
@@ -141,7 +142,9 @@ void ioband_ticket_hold(struct ioband_ticket *ticket, s64 now)
 
 	ticket->held = true;
 	ioband_stamp(&ticket->bio, now, raw_smp_processor_id());
-	if (ticket != &dir->ghost)
+	if (ticket == &dir->ghost)
+		atomic_inc(&ioband_ghosts);
+	else
 		refcount_inc(&ticket->ref);
 	ioband_hold(dir, &ticket->bio, now);
 }
@@ -188,12 +191,9 @@ bool ioband_ticket_look(struct ioband_ticket *ticket)
 	return ioband_ticket_is_done(ticket);
 }
 
-/**
- * ioband_ticket_wait - have the current task wait until a ticket that is in line has paid
- * @ticket:	the ticket
- *
- * Context: may sleep; no locks held.
- * Return: 0, or -EINTR if the task is killed: then the ticket is void, unless it has just paid.
+/*
+ * Have the current task wait until a ticket that is in line has paid.  Returns 0, or -EINTR if the
+ * task is killed: then the ticket is void, unless it has just paid.  May sleep; no locks held.
  */
 int ioband_ticket_wait(struct ioband_ticket *ticket)
 {
@@ -208,13 +208,9 @@ int ioband_ticket_wait(struct ioband_ticket *ticket)
 	return 0;
 }
 
-/**
- * ioband_ticket_pay - pay for a ticket
- * @ticket:	the ticket, which has a group
- * @wait:	have it wait in line for what the limits have no room for
- *
- * Context: may not sleep; takes dev->lock.
- * Return: true if all is paid.
+/*
+ * Pay for a ticket, which has a group; if the limits have no room, have it wait in line if @wait is
+ * set.  Returns true if all is paid.  Takes dev->lock.
  */
 bool ioband_ticket_pay(struct ioband_ticket *ticket, bool wait)
 {
@@ -227,7 +223,7 @@ bool ioband_ticket_pay(struct ioband_ticket *ticket, bool wait)
 	if (dir->grp->dev->dead || !dir->lim)
 		return true;
 	ioband_stamp(&ticket->bio, now, raw_smp_processor_id());
-	while (!ioband_is_crowded(dir) && ioband_pay(dir, &ticket->bio, now))
+	while (!ioband_is_crowded(dir->lim) && ioband_pay(dir, &ticket->bio, now))
 		if (!ioband_ticket_paid(ticket, dir))
 			return true;
 	if (wait) {
@@ -238,17 +234,10 @@ bool ioband_ticket_pay(struct ioband_ticket *ticket, bool wait)
 	return false;
 }
 
-/**
- * ioband_prepay - have the current task pay for direct I/O that it is about to submit
- * @disk:	the disk
- * @rw:		READ or WRITE
- * @bytes:	the length of the I/O
- *
- * The task has the credit until ioband_credit_return().  Without memory it gets none: then its
- * bios are owed.
- *
- * Context: may sleep; no locks held.
- * Return: as ioband_ticket_wait(); -EIO if the disk is removed.
+/*
+ * Have the current task pay for direct I/O that it is about to submit.  It has the credit until
+ * ioband_credit_return().  Without memory it gets none: then its bios are owed.  May sleep; no
+ * locks held.  Returns as ioband_ticket_wait(); -EIO if the disk is removed.
  */
 int ioband_prepay(struct gendisk *disk, int rw, u64 bytes)
 {
@@ -269,31 +258,18 @@ int ioband_prepay(struct gendisk *disk, int rw, u64 bytes)
 	if (!ioband_ticket_pay(ticket, true))
 		ret = ioband_ticket_wait(ticket);
 	/* the disk has been removed while the task waited: its I/O fails, as what is held does */
-	if (!ret && READ_ONCE(ioband_ticket_dir(ticket)->grp->dev->dead))
-		ret = -EIO;
+	if (!ret && READ_ONCE(ioband_ticket_dir(ticket)->grp->dev->dead)) {
+		ioband_credit_return();
+		return -EIO;
+	}
 	/* what is left of the credit at the end of the call is given back then */
 	blkcg_schedule_throttle(disk, false);
 	return ret;
 }
 
-/* Does any limit of a group count I/Os?  dev->lock held. */
-static bool ioband_limits_ios(const struct ioband_dir *dir)
-{
-	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up)
-		if (gate->limit[IOBAND_IOS] != U64_MAX)
-			return true;
-	return false;
-}
-
-/**
- * ioband_credit_use - let a bio pass for which its task has paid in advance
- * @bio:	the bio, which the current task submits
- * @now:	ns
- *
- * There may be more bios than were expected: these I/Os are owed, and the bytes are not.
- *
- * Context: dev->lock held.
- * Return: true if the credit is enough; it is reduced then.
+/*
+ * Let a bio of the current task pass for which it has paid in advance: true if the credit is
+ * enough.  There may be more bios than were expected: these I/Os are owed.  dev->lock held.
  */
 bool ioband_credit_use(struct bio *bio, s64 now)
 {
@@ -310,7 +286,7 @@ bool ioband_credit_use(struct bio *bio, s64 now)
 	credit->paid[IOBAND_BYTES] -= bytes;
 	if (credit->paid[IOBAND_IOS])
 		credit->paid[IOBAND_IOS]--;
-	else if (ioband_limits_ios(ioband_ticket_dir(credit)))
+	else if (ioband_lowest(ioband_ticket_dir(credit), IOBAND_IOS) != U64_MAX)
 		ioband_debt(ioband_ticket_dir(credit), one, now, false);
 	credit->units[IOBAND_BYTES] += bytes;
 	credit->units[IOBAND_IOS]++;

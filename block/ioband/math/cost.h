@@ -46,10 +46,7 @@
 /* ... or by 1 / BYTES of their mean length: for I/Os of 8 and of 16 KiB it differs by 1/6. */
 #define IOBAND_COST_ANSWER_BYTES	32
 
-/**
- * ioband_cost_init - set up the costs of a device, of which nothing is known
- * @c:		the costs: 64 us for an I/O, and 8 GB/s
- */
+/* Nothing is known: 64 us for an I/O, and 8 GB/s. */
 static inline void ioband_cost_init(struct ioband_cost *c)
 {
 	memset(c, 0, sizeof(*c));
@@ -60,14 +57,7 @@ static inline void ioband_cost_init(struct ioband_cost *c)
 	}
 }
 
-/**
- * ioband_cost_of - find the device time that an I/O is going to take
- * @c:		the costs of the device's I/Os
- * @write:	its direction
- * @bytes:	its length, 0 if its device time does not depend on that
- *
- * Return: ns << 8.
- */
+/* The device time of an I/O, ns << 8.  @bytes: 0 if it does not depend on the length. */
 static inline u64 ioband_cost_of(const struct ioband_cost *c, bool write, u32 bytes)
 {
 	const s64 *ab = &c->believed[2 * write];
@@ -98,14 +88,7 @@ static inline int ioband_cost_vary(const struct ioband_cost *c, bool write, u32 
 	return bytes > mean ? sign : -sign;
 }
 
-/**
- * ioband_cost_charged - find the device time that an I/O is charged for
- * @c:		the costs of the device's I/Os
- * @write:	its direction
- * @bytes:	its length, 0 if its device time does not depend on that
- *
- * Return: ns << 8; on average the cost of the I/O.
- */
+/* What an I/O is charged for, on average its cost.  As ioband_cost_of(). */
 static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u32 bytes)
 {
 	s64 cost = ioband_cost_of(c, write, bytes);
@@ -218,19 +201,13 @@ static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 			c->believed[i] += (c->found[i] - c->believed[i]) / 2;
 }
 
-/**
- * ioband_cost_varied - note that an I/O was charged for more or less than its cost
- * @c:		the costs of the device's I/Os
- */
+/* An I/O was charged for more or less than its cost. */
 static inline void ioband_cost_varied(struct ioband_cost *c)
 {
 	c->varied = true;
 }
 
-/**
- * ioband_cost_again - discard the current block, which tells nothing
- * @c:		the costs of the device's I/Os
- */
+/* Discard the current block, which tells nothing. */
 static inline void ioband_cost_again(struct ioband_cost *c)
 {
 	c->full_ns = 0;
@@ -244,15 +221,10 @@ static inline s64 ioband_cost_block_ns(s64 latency)
 	return min3(IOBAND_BLOCK_MANY * latency, most, (s64)IOBAND_COST_MAX);
 }
 
-/**
- * ioband_cost_done - account for an I/O that has completed
- * @c:		the costs of the device's I/Os
- * @write:	its direction
- * @bytes:	its length; 0 if its device time does not depend on that: this ends the block
- * @latency:	average latency of the device's I/Os, ns
- * @now:	ns
- * @idle_ns:	sum of all times in which nothing was in flight, ns
- * @busy:	has the device as much to do as it does at once?  If not, this ends the block
+/*
+ * An I/O has completed.  @bytes: 0 if its device time does not depend on its length; @busy: has the
+ * device as much to do as it does at once?  If not, or without bytes, this ends the block.
+ * @latency: average, ns.  @idle_ns: sum of times with nothing in flight.
  */
 static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes, s64 latency,
 				    s64 now, s64 idle_ns, bool busy)

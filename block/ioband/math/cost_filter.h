@@ -39,16 +39,10 @@
 /* The number of blocks over which averages are taken. */
 #define IOBAND_BLOCKS		32
 
-/**
- * struct ioband_cost - what I/Os of a device cost
- * @believed:	a and b of reads and of writes, ns << 8; b is for 1 << @shift bytes
- * @shift:	1 << @shift is about the length of the first I/Os
- *
- * See ioband_cost_init().
- */
+/* What I/Os of a device cost, see ioband_cost_init(). */
 struct ioband_cost {
-	s64			believed[IOBAND_COSTS];
-	unsigned int		shift;
+	s64			believed[IOBAND_COSTS];	/* ns << 8; b is for 1 << @shift bytes */
+	unsigned int		shift;		/* 1 << @shift: about the first I/Os' length */
 
 	/* private: the filter */
 	s64			found[IOBAND_COSTS];	/* as @believed, but less smooth */

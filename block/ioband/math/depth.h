@@ -60,26 +60,16 @@ enum ioband_phase {
 	IOBAND_DIP,
 };
 
-/**
- * struct ioband_depth - what is known of the queue depth of a device
- * @depth:	the most I/Os in flight when a group that leads others dispatches one
- * @most:	the most I/Os in flight when a group that leads none dispatches one
- * @alone:	as @most while only one group is active
- * @ceiling:	the most I/Os in flight, whichever group dispatches one, while a window measures
- * @tags:	I/Os that the device accepts, IOBAND_DEPTH_MAX if that is not known
- * @at_once:	the measured depth, 1 / 1024
- * @idle_ns:	latency of an I/O on the idle device, ns; 0 while that is not known
- *
- * See ioband_depth_init().
- */
+/* What is known of the queue depth of a device, see ioband_depth_init(). */
 struct ioband_depth {
-	unsigned int		depth;
-	unsigned int		most;
-	unsigned int		alone;
-	unsigned int		ceiling;
-	unsigned int		tags;
-	u64			at_once;
-	s64			idle_ns;
+	/* the most I/Os in flight when one is dispatched ... */
+	unsigned int		depth;		/* ... of a group that leads others */
+	unsigned int		most;		/* ... of a group that leads none */
+	unsigned int		alone;		/* ... of the only group that is active */
+	unsigned int		ceiling;	/* ... of any group, while a window measures */
+	unsigned int		tags;		/* I/Os it accepts; IOBAND_DEPTH_MAX: not known */
+	u64			at_once;	/* the measured depth, 1 / 1024 */
+	s64			idle_ns;	/* latency on the idle device; 0: not known */
 
 	/* private: */
 	enum ioband_phase	phase;
@@ -116,13 +106,9 @@ static inline bool ioband_depth_is_settled(const struct ioband_depth *d)
 	return d->phase == IOBAND_SETTLED || d->phase == IOBAND_DIP;
 }
 
-/**
- * ioband_depth_is_idle - tell whether I/Os take hardly longer than on the idle device
- * @d:		the device's depth
- *
- * Return: true if the last window has shown so, or the last ones that there is one I/O at a time;
- *	   false if that is not known.  True if the depth is pinned: then it is enough that there is
- *	   room.
+/*
+ * Do I/Os take hardly longer than on the idle device, or is there one at a time?  False if that is
+ * not known.  If the depth is pinned it is enough that there is room.
  */
 static inline bool ioband_depth_is_idle(const struct ioband_depth *d)
 {
@@ -188,12 +174,10 @@ static inline void ioband_depth_set(struct ioband_depth *d)
 	d->alone = min(ioband_depth_round(alone), d->tags);
 }
 
-/**
- * ioband_depth_init - set up the depth of a device, of which nothing is known
- * @d:		the depth
- * @tags:	I/Os that the device accepts, 1 to IOBAND_DEPTH_MAX
- * @chooses:	number of I/Os among which it chooses the next one, as rotational disks do: its rate
- *		grows up to that number; 1 for other devices
+/*
+ * Nothing is known.  @tags: I/Os that the device accepts, 1 to IOBAND_DEPTH_MAX.  @chooses: the
+ * number of I/Os among which it chooses the next one, as rotational disks do: its rate grows up to
+ * that number; 1 for other devices.
  */
 static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
 				     unsigned int chooses)
@@ -204,12 +188,7 @@ static inline void ioband_depth_init(struct ioband_depth *d, unsigned int tags,
 	};
 }
 
-/**
- * ioband_depth_retag - change the number of I/Os that a device accepts
- * @d:		the device's depth
- * @tags:	see ioband_depth_init()
- * @chooses:	see ioband_depth_init()
- */
+/* Change the number of I/Os that a device accepts, see ioband_depth_init(). */
 static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
 				      unsigned int chooses)
 {
@@ -224,11 +203,7 @@ static inline void ioband_depth_retag(struct ioband_depth *d, unsigned int tags,
 	d->alone = tags;
 }
 
-/**
- * ioband_depth_pin - set the depth of a device, instead of measuring it, or measure it anew
- * @d:		the depth
- * @nr:		the most I/Os in flight, whichever group dispatches one; 0: measure
- */
+/* Let @nr I/Os be in flight, whichever group dispatches one; 0: measure the depth anew. */
 static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 {
 	unsigned int windows = d->windows;
@@ -242,11 +217,9 @@ static inline void ioband_depth_pin(struct ioband_depth *d, unsigned int nr)
 	ioband_depth_set(d);
 }
 
-/**
- * ioband_depth_keep - keep the depth, for ioband_depth_undo()
- * @d:		the device's depth
- *
- * Called each time that half of the time has passed after which a group is found to hang.
+/*
+ * Keep the depth for ioband_depth_undo(), each time that half of the time has passed after which a
+ * group is found to hang.
  */
 static inline void ioband_depth_keep(struct ioband_depth *d)
 {
@@ -255,13 +228,10 @@ static inline void ioband_depth_keep(struct ioband_depth *d)
 	d->kept[0] = ioband_depth_is_settled(d) ? d->at_once : 0;
 }
 
-/**
- * ioband_depth_undo - forget what I/Os that hang have taught
- * @d:		the device's depth
- *
- * Until now these I/Os counted as in flight.  Their number grew while the I/Os of other groups took
- * no longer, so the device seemed to do more and more at once.  The depth becomes what it was
- * before that, but no greater than it is.
+/*
+ * Forget what I/Os that hang have taught.  Until now they counted as in flight.  Their number grew
+ * while the I/Os of other groups took no longer, so the device seemed to do more and more at once.
+ * The depth becomes what it was before that, but no greater than it is.
  */
 static inline void ioband_depth_undo(struct ioband_depth *d)
 {
@@ -276,16 +246,10 @@ static inline void ioband_depth_undo(struct ioband_depth *d)
 	ioband_depth_set(d);
 }
 
-/**
- * ioband_ahead - find how many I/Os should be on their way beside those that the device does
- * @lag:	time from the completion of an I/O to the submission of the one that it made room
- *		for, ns
- * @latency:	time from there to its completion, ns
- * @depth:	I/Os in flight
- *
- * As many I/Os as complete during @lag should be on their way.
- *
- * Return: the number, at most three times @depth.
+/*
+ * How many I/Os should be on their way beside those, @depth, that the device does: as many as
+ * complete during @lag, from the completion of an I/O to the submission of the one that it made
+ * room for.  @latency: from there to its completion.  At most three times @depth.
  */
 static inline unsigned int ioband_ahead(u64 lag, u64 latency, unsigned int depth)
 {

@@ -257,14 +257,7 @@ static inline void ioband_depth_dips(struct ioband_depth *d, const struct ioband
 	d->crowded |= d->few && io->outstanding > 2 * (d->open_inflight >> 10);
 }
 
-/**
- * ioband_depth_done - account for an I/O that has completed
- * @d:		the device's depth
- * @io:		the I/O
- * @now:	ns
- *
- * Return: true if @d->depth or @d->ceiling may have changed.
- */
+/* An I/O has completed.  Returns true if @d->depth or @d->ceiling may have changed. */
 static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband_io *io, s64 now)
 {
 	bool begun = d->window.begun;

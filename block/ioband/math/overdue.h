@@ -48,16 +48,11 @@ enum ioband_overdue_way {
 	IOBAND_OVERDUE_VAIN,	/* they do not, since it made none */
 };
 
-/**
- * struct ioband_overdue - what is known of overdue I/Os of a device
- * @phase:	another number each time @way changes; never 0
- * @way:	what others do
- * @done:	the number of all I/Os that have completed
- */
+/* What is known of overdue I/Os of a device. */
 struct ioband_overdue {
-	unsigned int		phase;
-	enum ioband_overdue_way	way;
-	u64			done;
+	unsigned int		phase;		/* another number each time @way changes; never 0 */
+	enum ioband_overdue_way	way;		/* what others do */
+	u64			done;		/* all I/Os that have completed */
 
 	/* private: */
 	unsigned int		nr;		/* I/Os of this phase, and the sum of ... */
@@ -71,14 +66,10 @@ struct ioband_overdue {
 	s64			stay_ns;	/* how long nobody waits the next time */
 };
 
-/**
- * struct ioband_overdue_io - an I/O in flight that may be overdue
- * @phase:	&ioband_overdue.phase when it was found overdue; 0: it was not
- * @done:	&ioband_overdue.done when it began
- */
+/* An I/O in flight that may be overdue. */
 struct ioband_overdue_io {
-	unsigned int		phase;
-	u64			done;
+	unsigned int		phase;		/* the account's, if it was overdue, else 0 */
+	u64			done;		/* the account's, when it began */
 };
 
 static inline void ioband_overdue_go(struct ioband_overdue *o, enum ioband_overdue_way way)
@@ -92,10 +83,7 @@ static inline void ioband_overdue_go(struct ioband_overdue *o, enum ioband_overd
 		o->phase = 1;
 }
 
-/**
- * ioband_overdue_init - set up an account of which nothing is known: others wait
- * @o:		the account
- */
+/* Nothing is known: others wait. */
 static inline void ioband_overdue_init(struct ioband_overdue *o)
 {
 	*o = (struct ioband_overdue){
@@ -116,15 +104,7 @@ static inline u64 ioband_overdue_square(s64 took_ns)
 	return took * took;
 }
 
-/**
- * ioband_overdue_waits - tell whether others have to wait for an I/O that is overdue
- * @o:		the account
- * @io:		the I/O
- * @took_ns:	the time that the I/O has taken so far, ns
- * @now:	ns
- *
- * Return: true if they have to.
- */
+/* Have others to wait for an I/O that is overdue, and has taken @took_ns so far? */
 static inline bool ioband_overdue_waits(struct ioband_overdue *o, struct ioband_overdue_io *io,
 					s64 took_ns, s64 now)
 {
@@ -179,11 +159,6 @@ static inline void ioband_overdue_tried(struct ioband_overdue *o, u64 square, s6
 	}
 }
 
-/**
- * ioband_overdue_begin - note that an I/O begins
- * @o:		the account
- * @io:		the I/O
- */
 static inline void ioband_overdue_begin(const struct ioband_overdue *o,
 					struct ioband_overdue_io *io)
 {
@@ -191,13 +166,7 @@ static inline void ioband_overdue_begin(const struct ioband_overdue *o,
 	io->done = o->done;
 }
 
-/**
- * ioband_overdue_done - account for an I/O that has completed
- * @o:		the account
- * @io:		the I/O; it does not count if it was not overdue, or others do otherwise since then
- * @took_ns:	the time that the I/O took, ns
- * @now:	ns
- */
+/* An I/O has completed.  It counts if it was overdue, and @way has not changed since then. */
 static inline void ioband_overdue_done(struct ioband_overdue *o,
 				       const struct ioband_overdue_io *io, s64 took_ns, s64 now)
 {

@@ -58,26 +58,16 @@
  * bounds for how long others wait for it, and the memory that it takes.
  */
 #define IOBAND_HELD		1024
-/**
- * struct ioband_rate - one limit, ready to calculate with
- * @per_sec:	units a second, 0 for no limit
- * @burst:	time of the rate that an idle group has in hand, ns
- */
+/* one limit, ready to calculate with */
 struct ioband_rate {
-	u64	per_sec;
-	s64	burst;
+	u64	per_sec;	/* units a second */
+	s64	burst;		/* time of the rate that an idle group has in hand, ns */
 };
 
-/**
- * ioband_cost - find the time that units take at a rate
- * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
- * @units:	bytes or I/Os, at most 2^33: more than those of a bio
- * @rem:	fraction of a nanosecond carried from one call to the next, as
- *		multiples of 1 / @per_sec ns; start with 0
- *
- * Carrying the fraction makes a sequence of costs exact at any rate.
- *
- * Return: nanoseconds, at most IOBAND_TIME_MAX.
+/*
+ * The time that units, at most 2^33, take at a rate, 1 .. IOBAND_RATE_MAX; ns, at most
+ * IOBAND_TIME_MAX.  @rem is the fraction of a nanosecond, as multiples of 1 / @per_sec ns, that is
+ * carried from one call to the next, 0 at first.  It makes a sequence of costs exact at any rate.
  */
 static inline s64 ioband_cost(u64 per_sec, u64 units, u64 *rem)
 {
@@ -87,12 +77,9 @@ static inline s64 ioband_cost(u64 per_sec, u64 units, u64 *rem)
 	return min_t(u64, ns, IOBAND_TIME_MAX);
 }
 
-/**
- * ioband_units_in - find the units that a limit allows in a time
- * @per_sec:	the rate, 1 .. IOBAND_RATE_MAX
- * @ns:		the time, 0 .. 2^36
- *
- * Return: units, those of a part rounded down; of a rate above 2^40 as many as of that one.
+/*
+ * The units that a limit allows in a time, 0 .. 2^36 ns, rounded down; of a rate above 2^40 as many
+ * as of that one.
  */
 static inline u64 ioband_units_in(u64 per_sec, s64 ns)
 {
@@ -101,20 +88,11 @@ static inline u64 ioband_units_in(u64 per_sec, s64 ns)
 				   NSEC_PER_SEC);
 }
 
-/**
- * ioband_rate_init - set up a limit
- * @r:		the limit
- * @per_sec:	units a second; 0 or U64_MAX mean no limit
- * @min_burst:	the smallest burst in units
- */
+/* Set up a limit.  @min_burst: the smallest burst in units. */
 static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec, u32 min_burst)
 {
 	u64 rem = 0;
 	s64 least;
-
-	*r = (struct ioband_rate){ };
-	if (!per_sec || per_sec == U64_MAX)
-		return;
 
 	r->per_sec = min(per_sec, IOBAND_RATE_MAX);
 	least = ioband_cost(r->per_sec, min_burst, &rem);
@@ -124,29 +102,13 @@ static inline void ioband_rate_init(struct ioband_rate *r, u64 per_sec, u32 min_
 /* A discard of any length costs as much as a small write: it transfers nothing. */
 #define IOBAND_DISCARD_BYTES	((u32)SZ_4K)
 
-/**
- * ioband_when - find the time when an I/O may be dispatched
- * @tat:	the limit's theoretical arrival time, ns
- * @arrival:	time when the I/O arrived, ns
- * @cost:	cost of the I/O, ns
- * @burst:	the limit's burst, ns
- *
- * Return: the time in ns; it may have passed.
- */
+/* The time, ns, when an I/O may be dispatched; it may have passed.  All times in ns. */
 static inline s64 ioband_when(s64 tat, s64 arrival, s64 cost, s64 burst)
 {
 	return max(tat, arrival) - burst + cost;
 }
 
-/**
- * ioband_charge - find the TAT after an I/O has been dispatched
- * @tat:	the TAT before, ns
- * @now:	time of the dispatch, ns
- * @cost:	cost of the I/O, ns
- * @burst:	the limit's burst, ns
- *
- * Return: the new TAT, at most IOBAND_TIME_MAX.
- */
+/* The TAT after a dispatch at @now, at most IOBAND_TIME_MAX. */
 static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 {
 	s64 base = max(tat, now - max(cost - burst, 0));
@@ -154,34 +116,19 @@ static inline s64 ioband_charge(s64 tat, s64 now, s64 cost, s64 burst)
 	return base > IOBAND_TIME_MAX - cost ? IOBAND_TIME_MAX : base + cost;
 }
 
-/**
- * ioband_unused_ns - find the time of a limit that nothing has used
- * @tat:	the limit's theoretical arrival time, ns
- * @since:	the time from which on it counts, ns
- * @now:	ns
- *
- * If as much is charged as of the later of @tat and @since, the burst is still in hand.
- *
- * Return: ns, 0 .. @now - @since.
+/*
+ * The time since @since of a limit that nothing has used.  If as much is charged as of the later of
+ * @tat and @since, the burst is still in hand.
  */
 static inline s64 ioband_unused_ns(s64 tat, s64 since, s64 now)
 {
 	return max(now - max(tat, since), 0);
 }
 
-/**
- * ioband_carry_over - find the TAT under a new rate that keeps what was earned
- * @tat:	the TAT under the old rate, ns; or the arrival of the I/O that waits, if that
- *		is later
- * @now:	the time of the change, ns
- * @waiting:	does an I/O wait for this limit?
- * @from:	the old limit
- * @to:		the new limit
- *
- * What is in hand stays the same number of units.  If no I/O waits, no more than the new burst
- * is kept.
- *
- * Return: the new TAT, ns, at most the new burst after @now.
+/*
+ * The TAT under a new rate, at most the new burst after @now: what is in hand stays the same number
+ * of units, but no more than the new burst if no I/O waits.  @tat: that under the old rate, or the
+ * arrival of the I/O that waits, if that is later.
  */
 static inline s64 ioband_carry_over(s64 tat, s64 now, bool waiting,
 				    const struct ioband_rate *from,

@@ -49,13 +49,10 @@ static inline u64 ioband_tag_max(u64 a, u64 b)
 	return ioband_tag_before(a, b) ? b : a;
 }
 
-/**
- * ioband_inverse - find a group's inverse share, one level up
- * @inv:	inverse share on the level below, or 1 << IOBAND_INV_SHIFT
- * @sum:	sum of the weights of all active nodes on this level, including @weight
- * @weight:	weight of the node, at least 1
- *
- * Return: @inv * @sum / @weight, at most IOBAND_INV_MAX.
+/*
+ * A group's inverse share one level up: @inv * @sum / @weight, at most IOBAND_INV_MAX.  @inv: that
+ * on the level below, or 1 << IOBAND_INV_SHIFT.  @sum: of the weights of all active nodes on this
+ * level, including @weight, which is at least 1.
  */
 static inline u64 ioband_inverse(u64 inv, u64 sum, u32 weight)
 {
@@ -64,13 +61,7 @@ static inline u64 ioband_inverse(u64 inv, u64 sum, u32 weight)
 	return min(div_u64(inv * sum, weight), IOBAND_INV_MAX);
 }
 
-/**
- * ioband_charge_tag - find how far an I/O advances a start tag
- * @cost:	device time of the I/O, ns << 8
- * @inv:	IOBAND_WEIGHT_UNIT / weight, << IOBAND_INV_SHIFT
- *
- * Return: virtual ns, << 8.
- */
+/* How far a cost moves a tag; ns << 8.  @inv: IOBAND_WEIGHT_UNIT / weight << IOBAND_INV_SHIFT. */
 static inline u64 ioband_charge_tag(u64 cost, u64 inv)
 {
 	/* at least 1, so that a group whose I/Os cost nothing does not stay first for ever */
@@ -84,12 +75,7 @@ static inline unsigned int ioband_second(s64 now)
 	return now >> 30;
 }
 
-/**
- * ioband_use - account for device time that is used
- * @u:		the account
- * @second:	see ioband_second()
- * @cost:	the device time, ns << 8, may be 0
- */
+/* Account for device time that is used, ns << 8, may be 0.  @second: see ioband_second(). */
 static inline void ioband_use(struct ioband_used *u, unsigned int second, u64 cost)
 {
 	if (u->second != second) {

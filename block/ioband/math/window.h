@@ -44,20 +44,13 @@
 /* The latency of an I/O counts as this many times that on an idle device at most. */
 #define IOBAND_WINDOW_RATIO_MAX	((u64)1024 << 10)
 
-/**
- * struct ioband_io - an I/O that has completed
- * @class:	class of direction and length, see ioband_window_class()
- * @inflight:	I/Os in flight, this one included; I/Os that hang do not count
- * @outstanding: these, and I/Os that wait for their share
- * @given_ns:	when the device got it, ns
- * @cost:	device time that it takes, ns << 8; 0: not known
- */
+/* An I/O that has completed. */
 struct ioband_io {
-	unsigned int	class;
-	unsigned int	inflight;
-	unsigned int	outstanding;
-	s64		given_ns;
-	u64		cost;
+	unsigned int	class;		/* of direction and length, see ioband_window_class() */
+	unsigned int	inflight;	/* this one included; I/Os that hang do not count */
+	unsigned int	outstanding;	/* these, and I/Os that wait for their share */
+	s64		given_ns;	/* when the device got it */
+	u64		cost;		/* device time that it takes, ns << 8; 0: not known */
 };
 
 /* What a window has shown. */
@@ -103,13 +96,7 @@ struct ioband_window {
 	u64		sum_ratio_sq;
 };
 
-/**
- * ioband_window_class - find the class of an I/O
- * @write:	its direction
- * @bytes:	its length, 0 if it has none
- *
- * Return: the class, less than 2 * IOBAND_WINDOW_SIZES.
- */
+/* The class of an I/O, less than 2 * IOBAND_WINDOW_SIZES.  @bytes: 0 if it has no length. */
 static inline unsigned int ioband_window_class(bool write, u32 bytes)
 {
 	int size = bytes ? clamp(ilog2(bytes) - 9, 0, IOBAND_WINDOW_SIZES - 2) :
@@ -127,14 +114,9 @@ static inline void ioband_window_start(struct ioband_window *w)
 	memset_startat(w, 0, begun);
 }
 
-/**
- * ioband_window_time - account for time that has passed
- * @w:		the window
- * @inflight:	I/Os in flight since the last call
- * @now:	ns
- *
- * Little's law holds for the mean over time: where I/Os complete in bursts, the mean over
- * completions is less.
+/*
+ * Account for the time since the last call, with @inflight I/Os in flight.  Little's law holds for
+ * the mean over time: where I/Os complete in bursts, the mean over completions is less.
  */
 static inline void ioband_window_time(struct ioband_window *w, unsigned int inflight, s64 now)
 {
@@ -142,11 +124,7 @@ static inline void ioband_window_time(struct ioband_window *w, unsigned int infl
 	w->inflight_at_ns = now;
 }
 
-/**
- * ioband_window_scale - correct what is known of latencies on an idle device
- * @w:		the window
- * @by:		factor, 1 / 1024
- */
+/* Correct what is known of latencies on an idle device by a factor, 1 / 1024. */
 static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 {
 	for (int i = 0; i < ARRAY_SIZE(w->class); i++) {
@@ -157,11 +135,7 @@ static inline void ioband_window_scale(struct ioband_window *w, u64 by)
 	}
 }
 
-/**
- * ioband_window_idle - take the latencies of this window for those on an idle device
- * @w:		the window
- * @ratio:	ratio that the window has shown, 1 / 1024
- */
+/* Take the latencies of this window, and its ratio, 1 / 1024, for those on an idle device. */
 static inline void ioband_window_idle(struct ioband_window *w, u64 ratio)
 {
 	ioband_window_scale(w, ratio);
@@ -231,15 +205,9 @@ static inline bool ioband_window_counts(struct ioband_window *w, const struct io
 	return false;
 }
 
-/**
- * ioband_window_done - account for an I/O that has completed
- * @w:		the window
- * @io:		the I/O
- * @ceiling:	the most I/Os in flight with which the window begins
- * @now:	ns; ioband_window_time() has been called for this time
- * @s:		what the window has shown, if it has ended
- *
- * Return: true if the window has ended.
+/*
+ * An I/O has completed; ioband_window_time() has been called for @now.  Returns true if the window
+ * has ended: @s is what it has shown.  @ceiling: the most I/Os in flight with which it begins.
  */
 static inline bool ioband_window_done(struct ioband_window *w, const struct ioband_io *io,
 				      unsigned int ceiling, s64 now, struct ioband_sample *s)

@@ -38,14 +38,10 @@
 #define IOBAND_WORTH_NS		NSEC_PER_SEC
 #define IOBAND_WORTH_MAX_NS	(8LL * NSEC_PER_SEC)
 
-/**
- * struct ioband_worth - what is known of the cost of the gate
- * @open:	the gate is open for a trial, or because it costs too much
- * @nr_costs:	how often the gate was found to cost too much
- */
+/* What is known of the cost of the gate. */
 struct ioband_worth {
-	bool			open;
-	unsigned int		nr_costs;
+	bool			open;		/* for a trial, or since the gate costs too much */
+	unsigned int		nr_costs;	/* how often it was found to cost too much */
 
 	/* private: */
 	bool			trial;
@@ -68,10 +64,6 @@ static inline void ioband_worth_start(struct ioband_worth *w, s64 now)
 	w->nr = 0;
 }
 
-/**
- * ioband_worth_init - set up an account of which nothing is known
- * @w:		the account
- */
 static inline void ioband_worth_init(struct ioband_worth *w)
 {
 	*w = (struct ioband_worth){
@@ -79,32 +71,20 @@ static inline void ioband_worth_init(struct ioband_worth *w)
 	};
 }
 
-/**
- * ioband_worth_again - begin to count anew, as I/Os were done that were not counted
- * @w:		the account
- */
+/* Begin to count anew, as I/Os were done that were not counted. */
 static inline void ioband_worth_again(struct ioband_worth *w)
 {
 	w->from_ns = 0;
 }
 
-/**
- * ioband_worth_done - account for I/Os that were done
- * @w:		the account
- * @nr:		the number of I/Os
- * @cost:	device time of all of them, ns << 8
- */
+/* Account for I/Os that were done.  @cost: device time of all of them, ns << 8. */
 static inline void ioband_worth_done(struct ioband_worth *w, unsigned int nr, u64 cost)
 {
 	w->nr += nr;
 	w->done += cost;
 }
 
-/**
- * ioband_worth_idle - account for a time in which nothing was in flight
- * @w:		the account
- * @ns:		the time, ns
- */
+/* Account for a time in which nothing was in flight. */
 static inline void ioband_worth_idle(struct ioband_worth *w, s64 ns)
 {
 	if (ns > IOBAND_WORTH_IDLE_NS)
@@ -117,13 +97,9 @@ static inline u64 ioband_worth_rate(const struct ioband_worth *w, s64 ns)
 	return div64_u64(min(w->done, U64_MAX >> 10) << 10, (max(ns, 0LL) >> 10) + 1);
 }
 
-/**
- * ioband_worth_closed - begin a trial if it is time for one, while the gate is closed
- * @w:		the account
- * @late:	are I/Os submitted late?  If not, the gate costs nothing
- * @now:	ns
- *
- * Return: true if a trial has begun, and set @w->open.
+/*
+ * While the gate is closed, begin a trial if it is time for one, and set @w->open.  Returns true if
+ * one has begun.  @late: are I/Os submitted late?  If not, the gate costs nothing.
  */
 static inline bool ioband_worth_closed(struct ioband_worth *w, bool late, s64 now)
 {
@@ -174,14 +150,7 @@ static inline void ioband_worth_judge(struct ioband_worth *w, unsigned int infli
 	w->stay_ns = min(2 * w->stay_ns, IOBAND_WORTH_MAX_NS);
 }
 
-/**
- * ioband_worth_open - tell whether the gate stays open, which this account has opened
- * @w:		the account
- * @inflight:	I/Os that were counted, but have not completed
- * @now:	ns
- *
- * Return: false if @w->open is not set any more.
- */
+/* Does a gate that this has opened stay open?  @inflight: counted I/Os, not yet completed. */
 static inline bool ioband_worth_open(struct ioband_worth *w, unsigned int inflight, s64 now)
 {
 	s64 elapsed = now - w->from_ns;

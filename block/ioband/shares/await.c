@@ -47,13 +47,7 @@
 /* The number of think times (from a completion to the next bio) after which their mean is known. */
 #define IOBAND_MIN_THINK	4
 
-/**
- * ioband_is_serial - tell whether a device does one I/O at a time
- * @sh:	the device
- *
- * Return: true if the device has one tag, or was measured to do one I/O at a time; false while its
- *	   depth is not known.
- */
+/* Does a device do one I/O at a time?  False while its depth is not known. */
 bool ioband_is_serial(const struct ioband_sharer *sh)
 {
 	return sh->depth.tags == 1 ||
@@ -77,11 +71,7 @@ static void ioband_in_vain(struct ioband_grp *grp, s64 now)
 	ioband_unawait(grp, now);
 }
 
-/**
- * ioband_unawait - let other groups wait for a group no longer
- * @grp:	the group
- * @now:	ns
- */
+/* Let other groups wait for a group no longer. */
 void ioband_unawait(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -94,13 +84,9 @@ void ioband_unawait(struct ioband_grp *grp, s64 now)
 	ioband_move(grp, IOBAND_AWAY, now);
 }
 
-/**
- * ioband_expire_awaited - end waiting for groups that have not submitted I/O in time
- * @dev:	the device
- * @now:	ns
- *
- * The list is not sorted by time: others may wait for a group for as much longer as for a group
- * before it in the list.
+/*
+ * End waiting for groups that have not submitted I/O in time.  The list is not sorted by time:
+ * others may wait for a group for as much longer as for a group before it in the list.
  */
 void ioband_expire_awaited(struct ioband_dev *dev, s64 now)
 {
@@ -179,17 +165,10 @@ static bool ioband_must_await_at(struct ioband_dev *dev, struct ioband_node *nex
 	return false;
 }
 
-/**
- * ioband_must_await - tell whether a group with the least tag has to wait for another one
- * @dev:	the device
- * @next:	the group, which has bios waiting
- * @now:	ns
- *
- * On a serial device others wait for a group that submits its next I/O quickly.  On other devices
- * free places may be kept for such groups; if @next is dispatched on credit, there may be no free
- * place.  While this returns true, dev->share.timer is set or a bio is in flight.
- *
- * Return: true if nothing may be dispatched now.
+/*
+ * Has a group with the least tag, and with bios waiting, to wait for another one?  Free places may
+ * be kept for such a group; if @next is dispatched on credit, there may be no free place.  While
+ * this returns true, dev->share.timer is set or a bio is in flight.
  */
 bool ioband_must_await(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 {
@@ -199,10 +178,7 @@ bool ioband_must_await(struct ioband_dev *dev, struct ioband_grp *next, s64 now)
 	return false;
 }
 
-/**
- * ioband_await_all_sent - note that all bios that a group had waiting are in flight
- * @grp:	the group
- */
+/* All bios that a group had waiting are in flight. */
 void ioband_await_all_sent(struct ioband_grp *grp)
 {
 	grp->share.sync = ioband_is_sync(&grp->dev->share, &grp->share);
@@ -224,11 +200,7 @@ static void ioband_think(struct ioband_share *g, s64 now)
 	g->nr_think++;
 }
 
-/**
- * ioband_await_arrived - note that a bio of a group has come to the gate
- * @grp:	the group
- * @now:	ns
- */
+/* A bio of a group has come to the gate. */
 void ioband_await_arrived(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -243,12 +215,9 @@ void ioband_await_arrived(struct ioband_grp *grp, s64 now)
 	list_del_init(&g->awaited);
 }
 
-/**
- * ioband_await_returned - note that a bio of a group has completed, or waits for a limit now
- * @grp:	the group
- * @now:	ns
- *
- * If the group has nothing waiting, this decides whether others wait for it.
+/*
+ * A bio of a group has completed, or waits for a limit now.  If the group has nothing waiting, this
+ * decides whether others wait for it.
  */
 void ioband_await_returned(struct ioband_grp *grp, s64 now)
 {

@@ -89,24 +89,12 @@ u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight)
 }
 EXPORT_SYMBOL_GPL(ioband_weight_for_bfq);
 
-/**
- * ioband_bfq_weight - clamp a weight to BFQ's range
- * @weight:	the weight
- *
- * Return: the weight in BFQ's range.
- */
 u32 ioband_bfq_weight(u32 weight)
 {
 	return clamp(weight, IOBAND_BFQ_WEIGHT_MIN, IOBAND_BFQ_WEIGHT_MAX);
 }
 
-/**
- * ioband_tell_bfq - tell BFQ that the weight of a group on a disk has changed
- * @blkg:	the group
- * @weight:	the new weight
- *
- * Context: queue_lock or blkcg->lock held, so that BFQ's data of @blkg is not freed.
- */
+/* Tell BFQ a new weight.  queue_lock or blkcg->lock held, so that BFQ's data is not freed. */
 void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 {
 	struct blkg_policy_data *pd;

@@ -58,12 +58,7 @@ void ioband_drain_passed(struct ioband_dev *dev, s64 now)
 	dev->share.measured = dev->share.depth.windows + IOBAND_DRAIN_WINDOWS;
 }
 
-/**
- * ioband_passed_sum - sum up bios in flight that have passed without the lock
- * @dev:	the device
- *
- * Return: their number; it may change meanwhile.
- */
+/* The bios in flight that have passed without the lock; the number may change meanwhile. */
 unsigned int ioband_passed_sum(struct ioband_dev *dev)
 {
 	long sum = 0;
@@ -74,13 +69,7 @@ unsigned int ioband_passed_sum(struct ioband_dev *dev)
 	return max(sum, 0L);
 }
 
-/**
- * ioband_uncounted - sum up bios in flight that the gate does not count, while they drain
- * @dev:	the device
- *
- * Context: dev->lock held.
- * Return: their number; 0 once all of them have completed.
- */
+/* The bios in flight that the gate does not count, while they drain, else 0.  dev->lock held. */
 unsigned int ioband_uncounted(struct ioband_dev *dev)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -109,12 +98,7 @@ static noinline void ioband_drained(struct ioband_dev *dev)
 		ioband_share_go(dev, NULL, ktime_get_ns());
 }
 
-/**
- * ioband_passed_done - note that a bio that has passed is not in flight any more
- * @dev:	the device that it was counted for
- *
- * Context: any.
- */
+/* A bio that has passed is not in flight any more. */
 void ioband_passed_done(struct ioband_dev *dev)
 {
 	this_cpu_dec(dev->passed->infl);
@@ -222,15 +206,7 @@ static void ioband_sample(struct ioband_grp *grp, struct bio *bio, s64 now)
 	passed->look = jiffies + (grp->dev->share.worth.open ? 0 : IOBAND_LOOK_JIFFIES);
 }
 
-/**
- * ioband_bypass - tell whether a bio passes after all, now that it looks
- * @grp:	the bio's group
- * @bio:	the bio
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: true if the bio passes, and the gate has nothing else to do with it.
- */
+/* Does a bio pass after all, now that it looks?  Then the gate is done with it.  dev->lock held. */
 bool ioband_bypass(struct ioband_grp *grp, struct bio *bio, s64 now)
 {
 	struct ioband_dev *dev = grp->dev;
@@ -267,13 +243,7 @@ static noinline bool ioband_share_leased(struct ioband_grp *grp, struct bio *bio
 	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
 }
 
-/**
- * ioband_share - pass a bio through the share gate of its device
- * @bio:	a bio that has passed its limits
- *
- * Context: as ioband_bio().
- * Return: true if the bio is held, and submitted later.
- */
+/* The share gate, for a bio that has passed its limits.  Context and result as ioband_bio(). */
 bool ioband_share(struct bio *bio)
 {
 	struct ioband_grp *grp;
@@ -305,11 +275,6 @@ bool ioband_share(struct bio *bio)
 	return ioband_has_weights(dev) && ioband_share_slow(grp, bio);
 }
 
-/**
- * ioband_bypass_init - set up a device, on which no bio has passed yet
- * @dev:	the device
- * @now:	ns
- */
 void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 {
 	dev->share.alone_since = now - 2 * IOBAND_SOLO_NS;
@@ -317,12 +282,7 @@ void ioband_bypass_init(struct ioband_dev *dev, s64 now)
 	ioband_open_init(&dev->share, now);
 }
 
-/**
- * ioband_bypass_removed - note that a group goes offline
- * @grp:	the group
- *
- * Context: dev->lock held.
- */
+/* A group goes offline.  dev->lock held. */
 void ioband_bypass_removed(struct ioband_grp *grp)
 {
 	struct ioband_dev *dev = grp->dev;

@@ -22,14 +22,7 @@
 #define IOBAND_HURRY_NS		(100 * NSEC_PER_MSEC)
 #define IOBAND_HURRY_LATENCIES	50
 
-/**
- * ioband_bio_cost - find the device time that a bio takes
- * @sh:		the device
- * @bio:	the bio
- *
- * Context: dev->lock held.
- * Return: ns << 8.
- */
+/* The device time that a bio takes, ns << 8.  dev->lock held. */
 u64 ioband_bio_cost(struct ioband_sharer *sh, const struct bio *bio)
 {
 	return ioband_cost_of(&sh->cost, bio_data_dir(bio), ioband_bio_length(bio));
@@ -78,14 +71,7 @@ static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool 
 	return ioband_tags_left(dev, min(depth + sh->ahead, sh->depth.ceiling)) <= 0;
 }
 
-/**
- * ioband_is_moot - tell whether it is of no use to hold bios of a device
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: true if so.
- */
+/* Is it of no use to hold bios of a device?  dev->lock held. */
 bool ioband_is_moot(const struct ioband_dev *dev, s64 now)
 {
 	return dev->open || ioband_is_aside(dev) || ioband_is_dead(&dev->share, now);
@@ -131,14 +117,9 @@ static struct ioband_grp *ioband_next_grp(struct ioband_dev *dev, s64 now)
 	return NULL;
 }
 
-/**
- * ioband_share_pump - dispatch the bios that may be dispatched now
- * @dev:	the device
- * @own:	a bio that the caller submits, or NULL
- * @now:	ns
- *
- * Context: dev->lock held; ioband_kick() has to follow.
- * Return: true if @own is one of these bios; it is left to the caller to submit it.
+/*
+ * Dispatch the bios that may go now.  Returns true if @own, a bio that the caller submits, or NULL,
+ * is one of them: it is left to the caller.  dev->lock held; ioband_kick() has to follow.
  */
 bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 {
@@ -163,15 +144,7 @@ bool ioband_share_pump(struct ioband_dev *dev, struct bio *own, s64 now)
 	return round.own_goes;
 }
 
-/**
- * ioband_share_go - dispatch the bios that may be, and set the timer for others
- * @dev:	the device
- * @own:	a bio that the caller submits, or NULL
- * @now:	ns
- *
- * Context: dev->lock held.
- * Return: as ioband_share_pump().
- */
+/* As ioband_share_pump(), and set the timer for others. */
 bool ioband_share_go(struct ioband_dev *dev, struct bio *own, s64 now)
 {
 	bool own_goes = ioband_share_pump(dev, own, now);
@@ -242,15 +215,11 @@ static bool ioband_hurry_locked(struct ioband_grp *grp)
 	return round.quantum <= 0;
 }
 
-/**
- * ioband_share_hurry - dispatch the writeback of a group that the gate holds
- * @grp:	the group
- *
- * Others wait for some of these bios.  It is not known for which, and the files of the bios are
- * not, either.  There are no more than what the group may have under writeback.  Pages may be under
- * writeback whose bios have not come to the gate yet: for a while these pass as well.
- *
- * Context: RCU read side; dev->lock not held.
+/*
+ * Dispatch the writeback of a group that the gate holds.  Others wait for some of these bios; it is
+ * not known for which, nor of which files they are.  There are no more than what the group may have
+ * under writeback.  Pages may be under writeback whose bios have not come to the gate yet: for a
+ * while these pass as well.  RCU read side; dev->lock not held.
  */
 void ioband_share_hurry(struct ioband_grp *grp)
 {
@@ -289,14 +258,7 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 	return true;
 }
 
-/**
- * ioband_share_slow - pass a bio through the gate, or hold it there
- * @grp:	the bio's group
- * @bio:	the bio
- *
- * Context: as ioband_bio().
- * Return: true if the bio is held, and submitted later.
- */
+/* As ioband_share(), for a bio that has to take the lock. */
 bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 {
 	struct ioband_dev *dev = grp->dev;
@@ -313,10 +275,6 @@ bool ioband_share_slow(struct ioband_grp *grp, struct bio *bio)
 	return kept;
 }
 
-/**
- * ioband_share_init - set up the sharing of a device
- * @dev:	the device, which no group has used yet
- */
 void ioband_share_init(struct ioband_dev *dev)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -334,14 +292,7 @@ void ioband_share_init(struct ioband_dev *dev)
 	ioband_bypass_init(dev, now);
 }
 
-/**
- * ioband_share_removed - note that a group goes offline
- * @grp:	the group
- *
- * Other groups do not wait for it any more; its bios that wait keep their places.
- *
- * Context: dev->lock held.
- */
+/* A group goes offline: no group waits for it, but its bios keep their places.  dev->lock held. */
 void ioband_share_removed(struct ioband_grp *grp)
 {
 	s64 now = ktime_get_ns();
@@ -353,15 +304,7 @@ void ioband_share_removed(struct ioband_grp *grp)
 	ioband_share_go(grp->dev, NULL, now);
 }
 
-/**
- * ioband_share_drain - take bios out of the gate
- * @dev:	the device
- * @bios:	list to which the bios are added
- * @budget:	the most bios to take; reduced by the number taken
- *
- * Context: dev->lock held.
- * Return: true if more bios wait.
- */
+/* Move up to *@budget bios to a list, and reduce it.  True if more wait.  dev->lock held. */
 bool ioband_share_drain(struct ioband_dev *dev, struct bio_list *bios,
 			unsigned int *budget)
 {

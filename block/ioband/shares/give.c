@@ -55,13 +55,7 @@ static bool ioband_background_next(const struct ioband_share *g)
 	return !bio_list_empty(&g->fifo[true]) && g->turn % IOBAND_WRITEBACK_TURN == 0;
 }
 
-/**
- * ioband_next_fifo - choose between bios that tasks wait for and writeback
- * @g:		the share of a group that has bios waiting
- *
- * Context: dev->lock held.
- * Return: the fifo that is next; it is not empty.
- */
+/* The fifo that is next of a group that has bios waiting; it is not empty.  dev->lock held. */
 struct bio_list *ioband_next_fifo(struct ioband_share *g)
 {
 	return &g->fifo[ioband_background_next(g)];
@@ -79,17 +73,10 @@ static void ioband_carry(struct ioband_grp *grp, struct bio *bio, u32 bytes, s64
 	bio->bi_iocost_cost = (uintptr_t)grp | ioband_carry_of(size % IOBAND_WINDOW_SIZES);
 }
 
-/**
- * ioband_give - account for a bio that is dispatched, with those joined to it
- * @grp:	the group, whose fifos do not have the bio any more
- * @bio:	the bio
- * @bytes:	length of all, 0 if they move no data
- * @turn:	was it the turn of @grp?
- * @now:	ns
- *
- * The bio is in flight from here on, I7.
- *
- * Context: dev->lock held.
+/*
+ * Account for a bio that is dispatched, with those joined to it, of @bytes in all, 0 if they move
+ * no data.  It is in flight from here on, I7; its group's fifos do not have it any more.  @turn:
+ * was it the turn of @grp?  dev->lock held.
  */
 void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, s64 now)
 {
@@ -168,14 +155,7 @@ static u32 ioband_join(struct ioband_dev *dev, struct bio *bio, struct bio_list 
 	return bytes;
 }
 
-/**
- * ioband_is_joined - tell whether a bio is one I/O with the bio before it
- * @bio:	a dispatched bio, or NULL
- * @sector:	where the bio before it ends
- *
- * Context: any.
- * Return: true if it is; false if @bio is NULL.
- */
+/* Is a dispatched bio, or NULL, one I/O with the bio before it, which ends at @sector? */
 bool ioband_is_joined(const struct bio *bio, sector_t sector)
 {
 	return bio && ioband_carry_passed(bio->bi_iocost_cost) && bio->bi_iter.bi_sector == sector;
@@ -212,15 +192,9 @@ static unsigned int ioband_send_rest(struct ioband_grp *grp, struct bio_list *re
 	return nr;
 }
 
-/**
- * ioband_send_first - dispatch the first bio of a fifo, with those that continue it
- * @grp:	the group
- * @fifo:	one of its fifos, which is not empty
- * @round:	what this hold of the lock dispatches; a bio that the caller submits is not sent
- * @turn:	is it the turn of @grp?
- * @now:	ns
- *
- * Context: dev->lock held.
+/*
+ * Dispatch the first bio of a fifo that is not empty, with those that continue it; a bio that the
+ * caller submits is not sent.  @turn: is it the turn of @grp?  dev->lock held.
  */
 void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct ioband_round *round,
 		       bool turn, s64 now)
@@ -248,14 +222,7 @@ void ioband_send_first(struct ioband_grp *grp, struct bio_list *fifo, struct iob
 	round->quantum -= 1 + ioband_send_rest(grp, &rest, cpu, rw, now);
 }
 
-/**
- * ioband_send_next - dispatch the next bio of a group, with those that continue it
- * @grp:	the group, which has bios waiting
- * @round:	see ioband_send_first()
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* As ioband_send_first(), for the next bio of a group that has bios waiting. */
 void ioband_send_next(struct ioband_grp *grp, struct ioband_round *round, s64 now)
 {
 	struct bio_list *fifo = ioband_next_fifo(&grp->share);

@@ -19,12 +19,9 @@
 #define IOBAND_DEAD_NS		(250 * NSEC_PER_MSEC)
 #define IOBAND_DEAD_LATENCIES	8
 
-/**
- * ioband_hang_arrived - note that a device gets a bio of a group that is not stuck
- * @sh:		the device
- * @now:	ns
- *
- * If only stuck bios were in flight, the time without a completion tells nothing, and begins anew.
+/*
+ * A device gets a bio of a group that is not stuck.  If only stuck bios were in flight, the time
+ * without a completion tells nothing, and begins anew.
  */
 void ioband_hang_arrived(struct ioband_sharer *sh, s64 now)
 {
@@ -32,29 +29,16 @@ void ioband_hang_arrived(struct ioband_sharer *sh, s64 now)
 		sh->progress_ns = now;
 }
 
-/**
- * ioband_is_dead - tell whether nothing has completed for so long that the gate is of no use
- * @sh:		the device
- * @now:	ns
- *
- * Return: true if so.
- */
+/* Has nothing completed for so long that the gate is of no use? */
 bool ioband_is_dead(const struct ioband_sharer *sh, s64 now)
 {
 	return sh->infl && now - sh->progress_ns > IOBAND_DEAD_NS &&
 	       now - sh->progress_ns > IOBAND_DEAD_LATENCIES * sh->latency;
 }
 
-/**
- * ioband_has_hung - tell whether a bio that completes has hung, or was in flight while others hung
- * @grp:	the bio's group
- * @bio:	the bio
- * @now:	ns
- *
- * The latency of such a bio, and the number of bios in flight meanwhile, tell nothing of the
- * device.
- *
- * Return: true if it has.
+/*
+ * Has a bio that completes hung, or was it in flight while others hung?  Its latency, and the
+ * number of bios in flight meanwhile, tell nothing of the device.
  */
 bool ioband_has_hung(struct ioband_grp *grp, const struct bio *bio, s64 now)
 {
@@ -85,11 +69,7 @@ static void ioband_stick(struct ioband_grp *grp, s64 now)
 	ioband_move(grp, IOBAND_STUCK, now);
 }
 
-/**
- * ioband_unstick - make a stuck group active again
- * @grp:	the group; nothing changes if it is not stuck
- * @now:	ns
- */
+/* Make a group active again, if it is stuck. */
 void ioband_unstick(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -105,11 +85,6 @@ void ioband_unstick(struct ioband_grp *grp, s64 now)
 		ioband_move(grp, IOBAND_FLYING, now);
 }
 
-/**
- * ioband_unstick_all - make all stuck groups active again
- * @sh:		the device
- * @now:	ns
- */
 void ioband_unstick_all(struct ioband_sharer *sh, s64 now)
 {
 	struct ioband_grp *grp, *next;
@@ -118,11 +93,7 @@ void ioband_unstick_all(struct ioband_sharer *sh, s64 now)
 		ioband_unstick(grp, now);
 }
 
-/**
- * ioband_hang_dispatched - note that a bio of a group has been dispatched
- * @grp:	the group
- * @now:	ns
- */
+/* A bio of a group has been dispatched. */
 void ioband_hang_dispatched(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
@@ -139,13 +110,7 @@ void ioband_hang_dispatched(struct ioband_grp *grp, s64 now)
 	}
 }
 
-/**
- * ioband_probes - find a stuck group that may dispatch one more bio, to see whether it completes
- * @sh:		the device
- * @now:	ns
- *
- * Return: the group, NULL if there is none.
- */
+/* A stuck group that may dispatch one more bio, to see whether it completes; NULL if none. */
 struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now)
 {
 	struct ioband_grp *grp, *next;
@@ -161,14 +126,9 @@ struct ioband_grp *ioband_probes(struct ioband_sharer *sh, s64 now)
 	return NULL;
 }
 
-/**
- * ioband_watch - look for groups that hang, from time to time, while others wait
- * @dev:	the device
- * @now:	ns
- *
- * Sets dev->share.timer.
- *
- * Return: true if the number of stuck bios has changed, so that there may be room.
+/*
+ * Look for groups that hang, from time to time, while others wait.  Returns true if the number of
+ * stuck bios has changed, so that there may be room.  Sets dev->share.timer.
  */
 bool ioband_watch(struct ioband_dev *dev, s64 now)
 {

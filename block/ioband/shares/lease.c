@@ -56,10 +56,6 @@
 /* The time after which a group that has bought nothing is not active. */
 #define IOBAND_LEASE_IDLE_NS	NSEC_PER_MSEC
 
-/**
- * ioband_lease_init - set up the leases of a device, of which there are none yet
- * @sh:		the device
- */
 void ioband_lease_init(struct ioband_sharer *sh)
 {
 	INIT_LIST_HEAD(&sh->leased);
@@ -106,13 +102,7 @@ static bool ioband_lease_suit(const struct ioband_sharer *sh, s64 now)
 	       sh->cost.turn - sh->lease_blocks >= IOBAND_LEASE_BLOCKS;
 }
 
-/**
- * ioband_lease_try - begin with leases if they suit the device
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Begin with leases if they suit the device.  dev->lock held. */
 void ioband_lease_try(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -143,13 +133,7 @@ static bool ioband_lease_stays(struct ioband_dev *dev, s64 now)
 	       (u64)(ioband_counted(sh) + ioband_passed_sum(dev)) << 10 >= sh->depth.at_once;
 }
 
-/**
- * ioband_lease_gone - note that a group has ceased to buy device time
- * @grp:	the group
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* A group has ceased to buy device time.  dev->lock held. */
 void ioband_lease_gone(struct ioband_grp *grp, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -172,13 +156,7 @@ static void ioband_lease_expire(struct ioband_sharer *sh, s64 now)
 	}
 }
 
-/**
- * ioband_lease_look - update leases while the lock is held, and end them if they do not suit
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Update leases while dev->lock is held anyway, and end them if they do not suit. */
 void ioband_lease_look(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -189,13 +167,7 @@ void ioband_lease_look(struct ioband_dev *dev, s64 now)
 		ioband_lease_end(dev, now);
 }
 
-/**
- * ioband_lease_end - let each I/O be ordered again
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Let each I/O be ordered again.  dev->lock held. */
 void ioband_lease_end(struct ioband_dev *dev, s64 now)
 {
 	if (!dev->leasing)
@@ -213,14 +185,9 @@ void ioband_lease_end(struct ioband_dev *dev, s64 now)
 	dev->share.measured += IOBAND_LEASE_IGNORE;
 }
 
-/**
- * ioband_lease_wait - have a group that waits looked after while I/Os pass without the lock
- * @dev:	the device
- * @now:	ns
- *
- * The timer is set, as the groups that pass may become idle without taking the lock.
- *
- * Context: dev->lock held; ioband_kick() has to follow.
+/*
+ * Have a group that waits looked after while I/Os pass without the lock: the groups that pass may
+ * become idle without taking it.  dev->lock held; ioband_kick() has to follow.
  */
 void ioband_lease_wait(struct ioband_dev *dev, s64 now)
 {
@@ -242,18 +209,10 @@ static u64 ioband_lease_size(const struct ioband_grp *grp, u64 cost)
 	return most < IOBAND_LEASE_MIN * cost ? cost : most;
 }
 
-/**
- * ioband_lease_suits - note whether an I/O that is dispatched suits leases
- * @sh:		the device
- * @bio:	the I/O
- * @cost:	device time that it takes, ns << 8
- * @charged:	device time that it is charged for; another one if costs are not known well
- * @now:	ns
- *
- * If it does not there are no leases for a while.  Writeback must not pass all at once, a long I/O
- * would make shares inexact, and costs cannot be learned during leases.
- *
- * Context: dev->lock held.
+/*
+ * Note if an I/O that is dispatched does not suit leases: then there are none for a while.
+ * Writeback must not pass all at once, a long I/O would make shares inexact, and costs, ns << 8,
+ * cannot be learned during leases: if they are unsure, @charged is not @cost.  dev->lock held.
  */
 void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cost, u64 charged,
 			s64 now)
@@ -263,14 +222,9 @@ void ioband_lease_suits(struct ioband_sharer *sh, const struct bio *bio, u64 cos
 		sh->lease_not_ns = now;
 }
 
-/**
- * ioband_lease_give - dispatch a bio of a group without counting it, and buy a lease
- * @grp:	the group, whose fifos do not have the bio any more
- * @bio:	the bio
- * @buys:	is it submitted on this CPU, where bios like it are likely to follow?
- * @now:	ns
- *
- * Context: dev->lock held.
+/*
+ * Dispatch a bio, which its group's fifos have no more, without counting it, and buy a lease.
+ * @buys: is it submitted on this CPU, where bios like it are likely to follow?  dev->lock held.
  */
 void ioband_lease_give(struct ioband_grp *grp, struct bio *bio, bool buys, s64 now)
 {

@@ -25,25 +25,13 @@ static bool ioband_has_length(const struct bio *bio)
 	       bio_op(bio) == REQ_OP_ZONE_APPEND;
 }
 
-/**
- * ioband_bio_length - find the length by which a bio is charged
- * @bio:	the bio
- *
- * Return: bytes, 0 if its device time does not depend on its length.
- */
+/* The bytes by which a bio is charged, 0 if its device time does not depend on its length. */
 u32 ioband_bio_length(const struct bio *bio)
 {
 	return ioband_has_length(bio) ? bio->bi_iter.bi_size : 0;
 }
 
-/**
- * ioband_observe_size - account for the length of an I/O that is dispatched
- * @sh:		the device
- * @size:	the I/O's class, see ioband_window_class()
- * @bytes:	its length; when it completes, only its class is known
- *
- * Context: dev->lock held.
- */
+/* Account for the length of an I/O: when it completes, only its class is known.  dev->lock held. */
 void ioband_observe_size(struct ioband_sharer *sh, unsigned int size, u32 bytes)
 {
 	u64 *average = &sh->bytes[size];
@@ -101,15 +89,9 @@ static unsigned int ioband_ahead_of(const struct ioband_dev *dev)
 	return ahead;
 }
 
-/**
- * ioband_observe_sent - note that bios are about to be submitted
- * @dev:	the device
- * @bio:	the first of them, or NULL
- * @carried:	how many of them have waited for their share
- *
- * Learns from the first bio how long bios take from dispatch to submission.
- *
- * Context: dev->lock held.
+/*
+ * Bios are about to be submitted; @carried of them have waited for their share.  Learns from the
+ * first one, @bio, how long bios take from dispatch to submission.  dev->lock held.
  */
 void ioband_observe_sent(struct ioband_dev *dev, const struct bio *bio, unsigned int carried)
 {
@@ -151,13 +133,7 @@ static unsigned int ioband_chooses(struct request_queue *q)
 	return blk_queue_rot(q) ? IOBAND_CHOOSES : 1;
 }
 
-/**
- * ioband_observe_anew - forget the depth of a device, which may have changed
- * @dev:	the device
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Forget the depth of a device, which may have changed.  dev->lock held. */
 void ioband_observe_anew(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_depth *depth = &dev->share.depth;
@@ -170,12 +146,7 @@ void ioband_observe_anew(struct ioband_dev *dev, s64 now)
 	ioband_lease_end(dev, now);
 }
 
-/**
- * ioband_observe_elevator - look whether a device has another scheduler or another number of tags
- * @dev:	the device
- *
- * Context: dev->lock held.
- */
+/* Look whether a device has another scheduler or number of tags.  dev->lock held. */
 void ioband_observe_elevator(struct ioband_dev *dev)
 {
 	unsigned int chooses = ioband_chooses(dev->q), tags = ioband_tags(dev->q);
@@ -310,14 +281,10 @@ void __ioband_share_done(struct bio *bio)
 	ioband_uncarry(bio, true);
 }
 
-/**
- * ioband_share_return - take back a dispatched bio that has to wait for a limit
- * @bio:	the rest of a split, or a bio that was remapped to a device below
- *
- * Meanwhile its place in the device is free for others.  Afterwards the bio passes the gate again,
- * and is charged for then.
- *
- * Context: the submitter of the bio; none of ioband's locks held.
+/*
+ * Take back a dispatched bio that has to wait for a limit: the rest of a split, or a bio that was
+ * remapped to a device below.  Meanwhile its place in the device is free for others; then it passes
+ * the gate again, and is charged for again.  By its submitter; none of ioband's locks held.
  */
 void ioband_share_return(struct bio *bio)
 {

@@ -92,13 +92,7 @@ static bool ioband_is_calm(const struct ioband_sharer *sh, s64 now)
 	return sh->last_wait_ns == sh->closed_ns && (int)(sh->depth.windows - sh->measured) >= 0;
 }
 
-/**
- * ioband_try_open - open the gate if the device is not saturated
- * @dev:	the device, whose gate is not open
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Open a gate, which is not open, if the device is not saturated.  dev->lock held. */
 void ioband_try_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -163,14 +157,7 @@ static bool ioband_stays_worth(struct ioband_dev *dev, s64 now)
 	return stays;
 }
 
-/**
- * ioband_stays_open - look whether the gate may stay open, and close it if not
- * @dev:	the device, whose gate is open
- * @now:	ns
- *
- * Context: dev->lock held; preemption off.
- * Return: true if it stays open.
- */
+/* May an open gate stay open?  If not, close it.  dev->lock held; preemption off. */
 bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 {
 	struct ioband_sharer *sh = &dev->share;
@@ -203,11 +190,7 @@ bool ioband_stays_open(struct ioband_dev *dev, s64 now)
 	return false;
 }
 
-/**
- * ioband_open_init - set up the gate of a device, which is closed
- * @sh:		the sharing of the device
- * @now:	ns
- */
+/* The gate is closed at first. */
 void ioband_open_init(struct ioband_sharer *sh, s64 now)
 {
 	sh->calm_ns = IOBAND_CALM_NS;

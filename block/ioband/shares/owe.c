@@ -67,15 +67,10 @@ static s64 ioband_node_owed_ns(const struct ioband_node *n, s64 now)
 	return min(ioband_node_ahead_ns(n, IOBAND_OWE_FREE_NS), n->owed_until_ns - now);
 }
 
-/**
- * ioband_owe_begin - note that a bio is about to pass out of turn
- * @grp:	the group, which has not been charged for it yet
- * @now:	ns
- *
- * If the group owes nothing, its account begins at the virtual time; it begins anew while the
- * device has room, or no other group has I/O.
- *
- * Context: dev->lock held.
+/*
+ * A bio is about to pass out of turn; its group has not been charged for it yet.  If the group owes
+ * nothing, its account begins at the virtual time; it begins anew while the device has room, or no
+ * other group has I/O.  dev->lock held.
  */
 void ioband_owe_begin(struct ioband_grp *grp, s64 now)
 {
@@ -96,14 +91,7 @@ static void ioband_node_owe(struct ioband_dev *dev, struct ioband_node *n, s64 n
 			   max(dev->share.owed_until_ns, n->owed_until_ns));
 }
 
-/**
- * ioband_owe_share - bound what a group is ahead of others, for a bio that had to pass
- * @grp:	the group, which has been charged for it
- * @writeback:	is the bio writeback?
- * @now:	ns
- *
- * Context: dev->lock held.
- */
+/* Bound what a group is ahead once it is charged for a bio that had to pass.  dev->lock held. */
 void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now)
 {
 	struct ioband_share *g = &grp->share;
@@ -121,25 +109,13 @@ void ioband_owe_share(struct ioband_grp *grp, bool writeback, s64 now)
 	WRITE_ONCE(g->owed_until_ns, now + min(owed_ns, IOBAND_DELAY_NS));
 }
 
-/**
- * ioband_is_owed - tell whether tasks may have to wait before they dirty pages
- * @sh:		the device
- * @now:	ns
- *
- * Context: any.
- * Return: true if ioband_share_owed_ns() of some group may be more than 0.
- */
+/* May ioband_share_owed_ns() of some group be more than 0? */
 bool ioband_is_owed(const struct ioband_sharer *sh, s64 now)
 {
 	return now < READ_ONCE(sh->owed_until_ns);
 }
 
-/**
- * ioband_share_wait - have a task wait that submitted a bio that had to pass
- * @grp:	the bio's group; if the task is of another one, it need not wait
- *
- * Context: the submitter of the bio.
- */
+/* Have the submitter of a bio that had to pass wait, if it is a task of the bio's group. */
 void ioband_share_wait(struct ioband_grp *grp)
 {
 	s64 until_ns = READ_ONCE(grp->share.owed_until_ns);
@@ -147,18 +123,13 @@ void ioband_share_wait(struct ioband_grp *grp)
 
 	guard(rcu)();
 	if (ns > 0 && ioband_asker() == &pd_to_blkg(&grp->pd)->blkcg->css)
-		ioband_wait_for(grp->dev->disk, ns);
+		ioband_wait_for(grp->dev->disk, NULL, ns);
 }
 
-/**
- * ioband_share_owed_ns - find how long tasks have to wait before they dirty more pages
- * @grp:	their group, whose writeback may have passed out of turn
- * @below:	they are of a group below @grp that has not used the device yet
- *
- * They do not have to while the gate is open, the device has room, or no other group has I/O.
- *
- * Context: any but hard interrupts; i_pages may be held, dev->lock not.
- * Return: ns, an estimate: tasks have to ask again after some time.
+/*
+ * How long tasks of a group, whose writeback may have passed out of turn, have to wait before they
+ * dirty more pages: ns, an estimate: ask again later.  @below: they are of a group below @grp that
+ * has not used the device yet.  Not in hard interrupts; i_pages may be held, dev->lock not.
  */
 s64 ioband_share_owed_ns(struct ioband_grp *grp, bool below)
 {

@@ -81,12 +81,7 @@ static enum ioband_where ioband_where_by_those_below(const struct ioband_node *n
 	return first_flying(n) ? IOBAND_FLYING : IOBAND_AWAY;
 }
 
-/**
- * ioband_node_init - set up a node of the tree, which is not active
- * @n:		the node
- * @above:	the node above it, NULL for the device
- * @weight:	weight among its siblings, at least 1
- */
+/* Set up a node, which is not active.  @above: NULL for the device.  @weight: at least 1. */
 void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weight)
 {
 	n->above = above;
@@ -95,11 +90,7 @@ void ioband_node_init(struct ioband_node *n, struct ioband_node *above, u32 weig
 	ioband_node_weigh(n, weight);
 }
 
-/**
- * ioband_node_weigh - change the weight of a node
- * @n:		the node
- * @weight:	the new weight, at least 1
- */
+/* Change the weight of a node, at least 1. */
 void ioband_node_weigh(struct ioband_node *n, u32 weight)
 {
 	/* in unsigned arithmetic a difference below 0 comes out right, too */
@@ -109,13 +100,7 @@ void ioband_node_weigh(struct ioband_node *n, u32 weight)
 	n->inv = div_u64((u64)IOBAND_WEIGHT_UNIT << IOBAND_INV_SHIFT, weight);
 }
 
-/**
- * ioband_tag_ns - find the device time after which the siblings of a node have advanced by a tag
- * @n:		the node
- * @tag:	ns << 8
- *
- * Return: ns.
- */
+/* The device time, ns, after which the siblings of a node have advanced by a tag, ns << 8. */
 s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 {
 	u64 sum = n->above->active_sum, most = div64_u64(U64_MAX, max(sum, 1ULL));
@@ -123,12 +108,9 @@ s64 ioband_tag_ns(const struct ioband_node *n, u64 tag)
 	return div_u64(min(tag >> 8, most) * sum, IOBAND_WEIGHT_UNIT);
 }
 
-/**
- * ioband_node_bound - bound the time for which a node has to wait for its turn
- * @n:		the node
- * @ns:		the most device time by which it may be ahead of its siblings, at its weight
- *
- * Return: ns for which it would have waited beyond that.
+/*
+ * Let a node be ahead of its siblings by @ns of device time at most, at its weight.  Returns the ns
+ * for which it would have waited beyond that.
  */
 s64 ioband_node_bound(struct ioband_node *n, s64 ns)
 {
@@ -164,12 +146,7 @@ static void ioband_leaf_move(struct ioband_grp *grp, enum ioband_where where, s6
 	ioband_node_move(n, where, now);
 }
 
-/**
- * ioband_move - change the state of a group's own I/O, I8
- * @grp:	the group
- * @where:	IOBAND_AWAY, IOBAND_FLYING or IOBAND_STUCK
- * @now:	ns
- */
+/* Change the state of a group's own I/O, I8; for IOBAND_QUEUED there is ioband_queue(). */
 void ioband_move(struct ioband_grp *grp, enum ioband_where where, s64 now)
 {
 	struct ioband_node *n = &grp->share.own;
@@ -211,12 +188,7 @@ static void ioband_catch_up(struct ioband_node *n, const struct ioband_sharer *s
 	n->tag = ioband_tag_max(n->tag, from);
 }
 
-/**
- * ioband_queue - note that a group has a bio waiting
- * @grp:	the group
- * @cost:	device time of its first bio, ns << 8
- * @now:	ns
- */
+/* A group has a bio waiting.  @cost: device time of its first bio, ns << 8. */
 void ioband_queue(struct ioband_grp *grp, u64 cost, s64 now)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
@@ -255,12 +227,7 @@ static enum ioband_where ioband_where_after(const struct ioband_share *g)
 	return ioband_has_waiting(g) ? IOBAND_QUEUED : IOBAND_FLYING;
 }
 
-/**
- * ioband_charge_io - charge a group for an I/O that is dispatched
- * @grp:	the group, whose fifos do not have the I/O any more
- * @cost:	device time of the I/O, ns << 8
- * @turn:	was it the turn of @grp?
- */
+/* Charge a group for an I/O, ns << 8, that its fifos have no more.  @turn: was it its turn? */
 void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 {
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
@@ -277,11 +244,7 @@ void ioband_charge_io(struct ioband_grp *grp, u64 cost, bool turn)
 	}
 }
 
-/**
- * ioband_refund - give a group back part of what it was charged for an I/O
- * @grp:	the group
- * @cost:	device time of that part, which is not used, or not yet, ns << 8
- */
+/* Give back a part of a charge that is not used, or not yet; ns << 8. */
 void ioband_refund(struct ioband_grp *grp, u64 cost)
 {
 	for (struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
@@ -294,12 +257,7 @@ void ioband_refund(struct ioband_grp *grp, u64 cost)
 	}
 }
 
-/**
- * ioband_first_grp - find the group whose turn it is
- * @sh:		the device
- *
- * Return: the group; NULL if only stuck groups, or none, have bios waiting.
- */
+/* The group whose turn it is; NULL if only stuck groups, or none, have bios waiting. */
 struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh)
 {
 	const struct ioband_node *n = &sh->top, *next;
@@ -309,12 +267,7 @@ struct ioband_grp *ioband_first_grp(const struct ioband_sharer *sh)
 	return n == &sh->top ? NULL : container_of(n, struct ioband_grp, share.own);
 }
 
-/**
- * ioband_behind - find the group that lags behind most, of flying groups below a node
- * @n:		the node, which is flying
- *
- * Return: the group.
- */
+/* The group that lags behind most, of the flying groups below a flying node. */
 struct ioband_grp *ioband_behind(const struct ioband_node *n)
 {
 	const struct ioband_node *next;
@@ -324,13 +277,7 @@ struct ioband_grp *ioband_behind(const struct ioband_node *n)
 	return container_of(n, struct ioband_grp, share.own);
 }
 
-/**
- * ioband_leads - tell whether a group leads another one, which has all its I/O in flight
- * @grp:	the group
- * @by_ns:	device time by which it has to lead at least, ns
- *
- * Return: true if the group, or a group above it, does.
- */
+/* Does a group, or one above it, lead one whose I/O is all in flight by @by_ns at least? */
 bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
 {
 	for (const struct ioband_node *n = &grp->share.own; n->above; n = n->above) {
@@ -342,11 +289,9 @@ bool ioband_leads(const struct ioband_grp *grp, s64 by_ns)
 	return false;
 }
 
-/**
- * ioband_lead_ns - find the time until others have had as much as a group, for its weight
- * @grp:	the group
- *
- * Return: device time, ns; less than 0 if the group lags behind; 0 if no other is active.
+/*
+ * The device time, ns, until others have had as much as a group, for its weight; less than 0 if the
+ * group lags behind, 0 if no other is active.
  */
 s64 ioband_lead_ns(const struct ioband_grp *grp)
 {

@@ -18,35 +18,20 @@
 /* the number of weights of cgroups that are not the default */
 atomic_t ioband_nr_weights = ATOMIC_INIT(0);
 
-/**
- * ioband_default_weight - find the weight of a cgroup for which none was set
- *
- * Return: the weight, of the hierarchy to which the controller belongs now.
- */
+/* The weight where none was set, in the hierarchy to which the controller belongs now. */
 u32 ioband_default_weight(void)
 {
 	return cgroup_subsys_on_dfl(io_cgrp_subsys) ? CGROUP_WEIGHT_DFL :
 						      IOBAND_V1_WEIGHT_DFL;
 }
 
-/**
- * ioband_blkcg_weight - find a weight of a cgroup
- * @blkcg:	the cgroup
- * @which:	which of its weights
- *
- * Return: the weight that was set, or the default.
- */
+/* The weight that was set for a cgroup, or the default. */
 u32 ioband_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which)
 {
 	return READ_ONCE(ioband_blkcg(blkcg)->weight[which]) ?: ioband_default_weight();
 }
 
-/**
- * ioband_leaf_weight - find the weight of a group's own I/O among the groups below it
- * @grp:	the group
- *
- * Return: the weight.  The root group's node is only for its own I/O: it has the group's weight.
- */
+/* The weight of a group's own I/O among those below; the root's node is for own I/O alone. */
 u32 ioband_leaf_weight(struct ioband_grp *grp)
 {
 	if (!pd_to_blkg(&grp->pd)->parent)
@@ -54,13 +39,7 @@ u32 ioband_leaf_weight(struct ioband_grp *grp)
 	return grp->share.leaf ?: ioband_default_weight();
 }
 
-/**
- * ioband_share_part - find the part of a device to which a group's own I/O is entitled
- * @grp:	the group
- *
- * Context: dev->lock held.
- * Return: millionths of the device, 0 if the group is not active.
- */
+/* The part of a device, ppm, that a group's own I/O is due; 0: not active.  dev->lock held. */
 u64 ioband_share_part(struct ioband_grp *grp)
 {
 	u64 inv = 1 << IOBAND_INV_SHIFT;
@@ -106,14 +85,7 @@ static void ioband_update_weights(struct ioband_grp *grp)
 		ioband_set_weight(grp, weight);
 }
 
-/**
- * ioband_set_blkcg_weight - set a weight of a cgroup for all devices
- * @blkcg:	the cgroup
- * @which:	which of its weights
- * @weight:	the weight, in range, or 0 for the default
- *
- * Context: takes blkcg->lock.
- */
+/* Set a weight of a cgroup for all devices, 0 for the default.  Takes blkcg->lock. */
 void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 weight)
 {
 	u32 *now = &ioband_blkcg(blkcg)->weight[which];
@@ -134,14 +106,7 @@ void ioband_set_blkcg_weight(struct blkcg *blkcg, enum ioband_weight which, u32 
 	}
 }
 
-/**
- * ioband_set_own_weight - set a weight of a group for its device
- * @grp:	the group
- * @which:	which of its weights
- * @weight:	the weight, in range, or 0 for that of the cgroup
- *
- * Context: queue_lock held; takes dev->lock.
- */
+/* Set a weight of a group for its device, 0 for that of the cgroup.  queue_lock held. */
 void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32 weight)
 {
 	struct ioband_sharer *sh = &grp->dev->share;
@@ -153,10 +118,7 @@ void ioband_set_own_weight(struct ioband_grp *grp, enum ioband_weight which, u32
 	ioband_update_weights(grp);
 }
 
-/**
- * ioband_weight_init - set up the weights of a new group
- * @grp:	the group, not yet published; its device and the group above are set up
- */
+/* Set up weights of a new group, not yet published; its device and the group above are set up. */
 void ioband_weight_init(struct ioband_grp *grp)
 {
 	struct blkcg_gq *parent = pd_to_blkg(&grp->pd)->parent;
@@ -173,26 +135,14 @@ void ioband_weight_init(struct ioband_grp *grp)
 	ioband_node_init(&g->own, parent ? &g->all : above, ioband_leaf_weight(grp));
 }
 
-/**
- * ioband_weight_online - update the weights of a group that comes online
- * @grp:	the group; the weight of its cgroup may have changed since ioband_weight_init()
- *
- * Context: blkcg->lock held.
- */
+/* The weight of the cgroup may have changed since ioband_weight_init().  blkcg->lock held. */
 void ioband_weight_online(struct ioband_grp *grp)
 {
 	guard(spinlock_irqsave)(&grp->dev->lock);
 	ioband_update_weights(grp);
 }
 
-/**
- * ioband_weight_offline - remove the weights of a group that goes offline
- * @grp:	the group
- *
- * Its bios that wait keep the weight that was in effect.
- *
- * Context: dev->lock held.
- */
+/* Remove a group's own weights; bios that wait keep that in effect.  dev->lock held. */
 void ioband_weight_offline(struct ioband_grp *grp)
 {
 	struct ioband_sharer *sh = &grp->dev->share;

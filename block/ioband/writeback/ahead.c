@@ -39,18 +39,7 @@ static int ioband_pay_ticket(struct ioband_ticket *ticket, enum dirty_how how)
 	return 0;
 }
 
-/**
- * ioband_pay_ahead - pay for bytes before they are written, see struct dirty_owner_ops
- * @css:	the group
- * @bdi:	the backing device that they will be written to
- * @bytes:	number of bytes
- * @how:	what to do if the limits have no room
- *
- * Without memory for a ticket the group owes the bytes.
- *
- * Context: may sleep, unless @how is DIRTY_TRY.
- * Return: the number of bytes that have been paid, -EAGAIN or -EINTR.
- */
+/* See struct dirty_owner_ops.  Without memory the group owes.  May sleep, unless DIRTY_TRY. */
 s64 ioband_pay_ahead(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     s64 bytes, enum dirty_how how)
 {

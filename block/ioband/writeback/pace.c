@@ -10,24 +10,11 @@
 #include <linux/blkdev.h>
 #include <linux/dirty_owner.h>
 #include <linux/ktime.h>
-#include <linux/major.h>
 
 #include "../ioband.h"
 
 /* For this time after unpaid writes of a group reached a disk below, its limits apply above. */
 #define IOBAND_BELOW_NS		(10LL * NSEC_PER_SEC)
-
-/*
- * May writes to a backing device become writes to other disks?  That of btrfs has no disk; dm, md
- * and loop devices have disks or files below.
- */
-static bool ioband_is_above(struct backing_dev_info *bdi)
-{
-	struct device *owner = READ_ONCE(bdi->owner);
-
-	return !owner || dev_to_disk(owner)->fops->submit_bio ||
-	       dev_to_disk(owner)->major == LOOP_MAJOR;
-}
 
 /* Bytes a second that a group's own limits allow in I/Os of @io_bytes, 0 for no limit. */
 static u64 ioband_own_bps(struct ioband_grp *grp, unsigned int io_bytes)
@@ -63,15 +50,10 @@ static struct dirty_rate ioband_rate_of(struct ioband_grp *own)
 	return rate;
 }
 
-/**
- * ioband_limits_since - return a number that changes when the limits of a group's writes begin
- * @dir:	the group, direction WRITE
- *
- * See struct dirty_rate.  The number is that of the topmost limit, so that changes of limits
- * below it do not restart the group's account.
- *
- * Context: dev->lock held.
- * Return: the number, 0 if there are no limits.
+/*
+ * A number that changes when the limits of a group's writes begin, see struct dirty_rate; 0 if
+ * there are none.  It is that of the topmost limit, so that changes of limits below it do not
+ * restart the group's account.  dev->lock held.
  */
 unsigned int ioband_limits_since(struct ioband_dir *dir)
 {
@@ -203,46 +185,6 @@ static u64 ioband_dirty_bps(struct cgroup_subsys_state *css, struct backing_dev_
 	return least == U64_MAX ? 0 : least;
 }
 
-/**
- * ioband_asked_above - have a task that writes metadata wait for debts on disks below
- * @bio:	the metadata, which the limits on its own device let pass
- *
- * If the device is above others, those may have limits, and a driver writes to them.  The
- * task that submits @bio has to wait for these debts, on its way to user space.  A task that is
- * to wait there for another disk is left alone: it will look at all disks below anyway.
- *
- * Context: process context; see blkcg_schedule_throttle().
- */
-void ioband_asked_above(struct bio *bio)
-{
-	struct gendisk *disk = bio->bi_bdev->bd_disk;
-
-	if (op_is_write(bio_op(bio)) && ioband_is_above(disk->bdi) && !current->throttle_disk)
-		blkcg_schedule_throttle(disk, false);
-}
-
-/**
- * ioband_owed_below_ns - return the time until a group's debts on disks below are repaid
- * @disk:	the device in whose name the current task was told to wait; the debt on this
- *		device itself is not counted
- *
- * Drivers made these debts when they wrote for the group.  A task is told to wait in the name
- * of one disk only, and may have written metadata to several.
- *
- * Context: may sleep.
- * Return: the time in ns, 0 if there is no debt.
- */
-s64 ioband_owed_below_ns(struct gendisk *disk)
-{
-	struct cgroup_subsys_state *css;
-	struct dirty_rate rate = { };
-
-	guard(rcu)();
-	css = task_css(current, io_cgrp_id);
-	ioband_rate_below(css, ioband_bdi_grp(css, disk->bdi), &rate);
-	return rate.owed_ns;
-}
-
 /* See struct dirty_owner_ops. */
 static bool ioband_settle_later(struct backing_dev_info *bdi)
 {
@@ -297,16 +239,14 @@ static const struct dirty_owner_ops ioband_dirty_ops = {
 	.save		= ioband_dirty_save,
 	.bps		= ioband_dirty_bps,
 	.pay		= ioband_pay_ahead,
+	.free		= ioband_find_free,
 	.settle_later	= ioband_settle_later,
 	.hurry		= ioband_dirty_hurry,
 };
 
-/**
- * ioband_own_pages - record the dirtiers of pages, if a group needs that
- * @blkcg:	the group that is given a limit or weight; the root group does not need it
- *
- * Context: may sleep.
- * Return: 0, or -ENOMEM.
+/*
+ * Record the dirtiers of pages when a group is given a limit or weight, but not for the root group,
+ * which does not need it.  May sleep.  Returns 0, or -ENOMEM.
  */
 int ioband_own_pages(struct blkcg *blkcg)
 {

@@ -39,20 +39,6 @@ static struct ioband_bucket *ioband_bucket_of(struct ioband_dir *gate, enum ioba
 	return ioband_limits(&gate->rule, unit) ? &gate->rule.bucket[unit] : NULL;
 }
 
-/* A second's worth of the lowest limit of a group, U64_MAX without a limit. */
-static u64 ioband_save_most(struct ioband_dir *dir, enum ioband_unit unit)
-{
-	u64 most = U64_MAX;
-
-	for (struct ioband_dir *gate = dir->lim; gate; gate = gate->up) {
-		struct ioband_bucket *b = ioband_bucket_of(gate, unit);
-
-		if (b)
-			most = min(most, b->rate.per_sec);
-	}
-	return most;
-}
-
 /* The units that all limits of a group have left unused since @since, at most @most. */
 static u64 ioband_units_unused(struct ioband_dir *dir, enum ioband_unit unit, u64 most, s64 since,
 			       s64 now)
@@ -100,7 +86,7 @@ static void ioband_save_units(struct ioband_grp *grp, enum ioband_unit unit, u64
 {
 	struct ioband_saved *saved = &grp->saved[unit];
 	struct ioband_dir *dir = &grp->dir[WRITE];
-	u64 most = ioband_save_most(dir, unit), units;
+	u64 most = ioband_lowest(dir, unit), units;
 	s64 since = saved->at_ns;
 
 	saved->at_ns = now;
@@ -115,7 +101,7 @@ static void ioband_save_units(struct ioband_grp *grp, enum ioband_unit unit, u64
 	}
 	need = min3(need, most, IOBAND_SAVE_UNITS);
 	saved->units = min(saved->units, need);
-	if (saved->units == need || ioband_is_crowded(dir))
+	if (saved->units == need || ioband_is_crowded(dir->lim))
 		return;
 	units = ioband_units_unused(dir, unit, need - saved->units, since, now);
 	since = ioband_take_unused(dir, unit, units, since, now);
@@ -141,16 +127,10 @@ static bool ioband_is_need(const struct ioband_saved *saved, u64 bytes, s64 now)
 	return bytes >= saved->need_bytes || now - saved->need_at_ns > IOBAND_NEED_NS;
 }
 
-/**
- * ioband_save - save what limits leave unused for writes of dirty pages
- * @grp:	the group
- * @bytes:	dirty pages of the group that may be written to the disk, in bytes
- * @below:	does nobody pay for the bytes in advance, as on a disk below another device?
- * @now:	ns
- *
- * Does nothing if it was called within the same millisecond.
- *
- * Context: any; takes dev->lock.
+/*
+ * Save what limits leave unused, if this was not called within the same millisecond.  @bytes: dirty
+ * pages of the group that may be written to the disk.  @below: does nobody pay for the bytes in
+ * advance, as on a disk below another device?  Takes dev->lock.
  */
 void ioband_save(struct ioband_grp *grp, u64 bytes, bool below, s64 now)
 {
@@ -192,17 +172,10 @@ static u32 ioband_use_units(struct ioband_grp *grp, enum ioband_unit unit, u32 u
 	return units - used;
 }
 
-/**
- * ioband_use_saved - pay for a write of dirty pages from what its group has saved
- * @grp:	the group
- * @bytes:	length of the write
- * @unpaid:	bytes of it that have not been paid in advance; reduced by what is paid now
- * @now:	ns
- *
- * The I/O is paid only if all bytes are.
- *
- * Context: dev->lock held.
- * Return: true if nothing remains to be paid; false if the I/O and @unpaid bytes do.
+/*
+ * Pay for a write of dirty pages from what its group has saved.  @unpaid: bytes of it that have not
+ * been paid in advance; reduced by what is paid now.  The I/O is paid only if all bytes are.
+ * Returns true if nothing remains to be paid.  dev->lock held.
  */
 bool ioband_use_saved(struct ioband_grp *grp, u32 bytes, u32 *unpaid, s64 now)
 {

@@ -25,16 +25,11 @@
 
 static struct bio_set ioband_owner_bios;
 
-/**
- * ioband_is_nobodys - tell whether the pages of a bio have no dirtier
- * @bio:	a bio of writeback
- *
- * Such pages became dirty before there were limits, or the kernel dirtied them, as it does with
- * metadata.  Pages that are in no file do not count as such: they hold data that a filesystem
- * has compressed or encrypted, for which the dirtier of the original pages has paid.
- *
- * Context: any.
- * Return: true if no task has paid for the pages.
+/*
+ * Has no task paid for the pages of a bio of writeback?  They became dirty before there were
+ * limits, or the kernel dirtied them, as it does with metadata.  Pages that are in no file do not
+ * count as such: they hold data that a filesystem has compressed or encrypted, for which the
+ * dirtier of the original pages has paid.
  */
 bool ioband_is_nobodys(struct bio *bio)
 {
@@ -45,26 +40,23 @@ bool ioband_is_nobodys(struct bio *bio)
 static bool ioband_owe_bytes(struct ioband_dir *dir, struct bio *bio, u32 bytes, s64 now)
 {
 	unsigned int length = bio->bi_iter.bi_size;
+	u64 units[] = { bytes, 1 };
 	bool owed;
 
 	/* limits charge the length; it is the old one again when the bio is traced */
 	bio->bi_iter.bi_size = bytes;
-	owed = ioband_is_bound(dir, bio) && ioband_owe(dir, bio, now, false);
+	owed = ioband_is_bound(dir, bio) &&
+	       (ioband_is_crowded(dir->lim) || !ioband_pay(dir, bio, now));
 	bio->bi_iter.bi_size = length;
+	if (owed)
+		ioband_debt(dir, units, now, false);
 	return owed;
 }
 
-/**
- * ioband_owe_paced - charge a bio that ioband_is_paced(), which is dispatched now
- * @dir:	the bio's group, direction WRITE
- * @bio:	the bio
- * @now:	ns
- *
- * Bytes that have not been paid in advance, and the I/O, are paid from what the group has saved,
- * or become a debt.
- *
- * Context: dev->lock held.
- * Return: true if any limit was charged with a debt.
+/*
+ * Charge a bio that ioband_is_paced(), which is dispatched now.  Bytes that have not been paid in
+ * advance, and the I/O, are paid from what the group has saved, or become a debt.  Returns true if
+ * any limit was charged with a debt.  dev->lock held.
  */
 bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
@@ -136,10 +128,22 @@ static void ioband_give_css(struct bio *bio, struct cgroup_subsys_state *css)
 	bio_associate_blkg_from_css(bio, css);
 }
 
+/*
+ * Pages without a dirtier are their inode's group's, on v1 the root group's, whoever has them
+ * written: a task that a limit binds has not to pay for them.  RCU read side.
+ */
+static struct cgroup_subsys_state *ioband_css_of_left(struct bio *bio)
+{
+	/* most often the task submits what it has dirtied itself */
+	if (ioband_is_free() && bio_blkcg_css(bio) == task_css(current, io_cgrp_id))
+		return NULL;
+	return dirty_owner_css_of_left(bio_page(bio));
+}
+
 static void ioband_give_owner(struct bio *bio, u32 owner)
 {
 	guard(rcu)();
-	ioband_give_css(bio, owner ? dirty_owner_css(owner) : NULL);
+	ioband_give_css(bio, owner ? dirty_owner_css(owner) : ioband_css_of_left(bio));
 }
 
 /*
@@ -215,12 +219,9 @@ static noinline bool ioband_submit_unchained(struct bio *bio)
 	return true;
 }
 
-/**
- * __ioband_own_bio - see ioband_own_bio()
- * @bio:	a bio of writeback, or one to which other bios are chained, or any bio that a
- *		driver submits while it does writeback
- *
- * Return: true if clones of @bio have been submitted, and it ends with the last of them.
+/*
+ * See ioband_own_bio(): for bios of writeback, those to which other bios are chained, and any that
+ * a driver submits while it does writeback.
  */
 bool __ioband_own_bio(struct bio *bio)
 {
@@ -237,10 +238,7 @@ bool __ioband_own_bio(struct bio *bio)
 	}
 	if (bio->bi_iter.bi_size > bio_iter_len(bio, bio->bi_iter))
 		return ioband_own_many(bio);
-	if (!ioband_has_owners(bio))
-		return false;
-	guard(rcu)();
-	ioband_give_css(bio, dirty_owner_css_of_write(bio_page(bio)));
+	ioband_give_owner(bio, ioband_has_owners(bio) ? dirty_owner_of_write(bio_page(bio)) : 0);
 	return false;
 }
 

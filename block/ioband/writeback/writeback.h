@@ -7,8 +7,6 @@
 /* pace.c */
 #define IOBAND_IO_BYTES	SZ_64K	/* assumed length of the first write of dirty pages */
 int ioband_own_pages(struct blkcg *blkcg);
-void ioband_asked_above(struct bio *bio);
-s64 ioband_owed_below_ns(struct gendisk *disk);
 unsigned int ioband_limits_since(struct ioband_dir *dir);
 
 /* writeback.c */

@@ -48,51 +48,32 @@ DECLARE_EVENT_CLASS(ioband_bio,
 			      __entry->waited, __entry->arg)
 );
 
+#define IOBAND_EVENT(name, fmt, ...)						\
+	DEFINE_EVENT_PRINT(ioband_bio, name,					\
+			   TP_PROTO(struct bio *bio, s64 now, s64 arg),		\
+			   TP_ARGS(bio, now, arg),				\
+			   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu " fmt,	\
+				     MAJOR(__entry->dev), MINOR(__entry->dev),	\
+				     __entry->cg, __entry->op,			\
+				     (unsigned long long)__entry->sector, __VA_ARGS__))
+
 /* A bio passes without waiting.  debt: 1 if the limits had no room, and the group owes. */
-DEFINE_EVENT_PRINT(ioband_bio, ioband_admit,
-		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
-		   TP_ARGS(bio, now, arg),
-		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d debt=%lld",
-			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-			     __entry->op, (unsigned long long)__entry->sector,
-			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
-);
+IOBAND_EVENT(ioband_admit, "bytes=%u ns=%lld piece=%d debt=%lld", __entry->bytes, __entry->now,
+	     __entry->piece, __entry->arg);
 
 /* A bio starts to wait.  held: the number of held bios of its group and direction now. */
-DEFINE_EVENT_PRINT(ioband_bio, ioband_hold,
-		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
-		   TP_ARGS(bio, now, arg),
-		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%u ns=%lld piece=%d held=%lld",
-			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-			     __entry->op, (unsigned long long)__entry->sector,
-			     __entry->bytes, __entry->now, __entry->piece, __entry->arg)
-);
+IOBAND_EVENT(ioband_hold, "bytes=%u ns=%lld piece=%d held=%lld", __entry->bytes, __entry->now,
+	     __entry->piece, __entry->arg);
 
 /* A held bio is dispatched.  late: ns after it was due, see IOBAND_LATE_NS. */
 DEFINE_EVENT(ioband_bio, ioband_release,
-	     TP_PROTO(struct bio *bio, s64 now, s64 arg),
-	     TP_ARGS(bio, now, arg)
-);
+	     TP_PROTO(struct bio *bio, s64 now, s64 arg), TP_ARGS(bio, now, arg));
 
 /* A call ends for which its task had paid in advance.  bytes: what is given back. */
-DEFINE_EVENT_PRINT(ioband_bio, ioband_return,
-		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
-		   TP_ARGS(bio, now, arg),
-		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu bytes=%lld ns=%lld",
-			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-			     __entry->op, (unsigned long long)__entry->sector,
-			     __entry->arg, __entry->now)
-);
+IOBAND_EVENT(ioband_return, "bytes=%lld ns=%lld", __entry->arg, __entry->now);
 
 /* A bio that was admitted or released has completed.  error: its blk_status_t as an errno. */
-DEFINE_EVENT_PRINT(ioband_bio, ioband_complete,
-		   TP_PROTO(struct bio *bio, s64 now, s64 arg),
-		   TP_ARGS(bio, now, arg),
-		   TP_printk("dev=%d,%d cg=%llu op=%c sector=%llu ns=%lld error=%lld",
-			     MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cg,
-			     __entry->op, (unsigned long long)__entry->sector,
-			     __entry->now, __entry->arg)
-);
+IOBAND_EVENT(ioband_complete, "ns=%lld error=%lld", __entry->now, __entry->arg);
 
 #endif /* _TRACE_IOBAND_H */
 

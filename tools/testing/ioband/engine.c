@@ -129,7 +129,7 @@ void ioband_tell_bfq(struct blkcg_gq *blkg, u32 weight)
 }
 
 /* ... and I/O that must not be held is charged by weights, and has no limits. */
-bool ioband_owe(struct ioband_dir *dir, struct bio *bio, s64 now, bool bounded)
+void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bool bounded)
 {
 	abort();
 }
@@ -177,14 +177,16 @@ void blkcg_schedule_throttle(struct gendisk *disk, bool use_memdelay)
 {
 }
 
-void ioband_asked_above(struct bio *bio)
+atomic_t ioband_ghosts;
+
+void ioband_asked_above(struct gendisk *disk)
 {
 }
 
 /* the bio that the engine is given now */
 static struct bio *given;
 
-void ioband_wait_for(struct gendisk *disk, s64 ns)
+void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 {
 	lab_load_delay(given, ns);
 }

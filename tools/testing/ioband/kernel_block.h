@@ -20,6 +20,7 @@ enum { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_FLUSH, REQ_OP_DISCARD, REQ_OP_ZONE_APPE
 #define ARCH_KMALLOC_MINALIGN	8
 #define BLK_STS_OK		0
 enum { BLKG_IOSTAT_READ, BLKG_IOSTAT_WRITE, BLKG_IOSTAT_DISCARD };
+enum { BLKG_RWSTAT_READ, BLKG_RWSTAT_WRITE, BLKG_RWSTAT_SYNC, BLKG_RWSTAT_ASYNC, BLKG_RWSTAT_DISCARD, BLKG_RWSTAT_NR };
 enum { HCTX_TYPE_DEFAULT, HCTX_TYPE_READ, HCTX_TYPE_POLL };
 
 struct ioband_dev;
@@ -321,6 +322,6 @@ static inline bool cgroup_is_descendant(const struct cgroup *cgroup, const struc
 #define trace_ioband_hold(...)		lab_queued()
 #define trace_ioband_release(...)	lab_queued()
 #define bdev_zone_is_seq(bdev, sector)	false
-extern int ioband_key, dirty_owner_key;
+extern int ioband_key, ioband_share_key, dirty_owner_key;
 
 #endif /* LAB_KERNEL_BLOCK_H */

@@ -173,6 +173,20 @@ at_random() {
 	end_loads
 }
 
+# streams: of many tasks that read one page after the other, one is ahead of what it has paid for, with its readahead
+streams() {
+	local i before
+	start_soon
+	for ((i = 0; i < 32; i++)); do
+		load g "t$i" -f "$DEV" -s 4k -O "$((i * 4))M" -t 6 -b
+	done
+	before=$(read_bytes)
+	until_ns $((START + 2000000000))
+	check "32 tasks read pages in sequence at 2 MiB/s: 4 to 5.2 MiB in 2 s" \
+		in_range $((($(read_bytes) - before) / KiB)) 4096 $((5 * 1024 + 128 + 64))
+	end_loads
+}
+
 # what is in the page cache, or in a pipe, costs nothing
 CACHED='
 fd = os.open(sys.argv[1], os.O_RDONLY)
@@ -233,6 +247,9 @@ crowds() {
 	drop_cache
 	cap g "$DEV" rbps=$((8 * MiB))
 	at_random
+	drop_cache
+	cap g "$DEV" rbps=$((2 * MiB))
+	streams
 }
 
 read_bytes() { awk '{ print $3 * 512 }' "/sys/block/${DEV##*/}/stat"; }
@@ -263,7 +280,7 @@ below() {
 	umount "$MNT"
 }
 
-plan 18
+plan 19
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mount_cgroup v2
 group g free up up/child

@@ -83,19 +83,67 @@ hierarchy() {
 	umount_cgroup
 }
 
+# A task of a group in deep debt starts another one, and the number of that one is stored in a page that has to be read:
+# in one call the task notes that it has to wait for the debts of others, and makes one of its own.
+FORKS='
+import ctypes, mmap, os, signal, sys, time
+CLONE, CLONE_PARENT_SETTID = 56, 0x100000
+fd = os.open(sys.argv[1], os.O_RDONLY)
+debtor = os.fork()
+if not debtor:
+    os.posix_fadvise(fd, 0, 1 << 20, os.POSIX_FADV_WILLNEED)
+    os._exit(0)
+time.sleep(0.5)
+os.kill(debtor, signal.SIGKILL)
+os.waitpid(debtor, 0)
+memory = mmap.mmap(fd, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=3 << 20)
+place = ctypes.c_int.from_buffer(memory)
+open(sys.argv[2], "w").close()
+clone = ctypes.CDLL(None).syscall
+child = clone(CLONE, signal.SIGCHLD | CLONE_PARENT_SETTID, None, ctypes.byref(place), None, None)
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+assert place.value == child
+'
+forks() { python3 -c "$FORKS" "$MNT/fsynced" "$TMP/forks"; }
+
+# forking: the limit is lifted when the task is about to wait for more than a minute
+forking() {
+	smp_null smpext size=256
+	mkfs.ext4 -q -F "$DEV"
+	mount "$DEV" "$MNT"
+	cp "$TMP/data" "$MNT/fsynced"
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	cap capped "$DEV" rbps=$((16 * KiB))
+	background forks in_group_fn capped forks forks
+	wait_for "the task is about to start another one" test -e "$TMP/forks" || return 1
+	sleep 2
+	running forks || { echo "the task did not wait"; return 1; }
+	cap capped "$DEV" rbps=max
+	ended forks
+}
+
 in_group_fn() {
 	echo "$BASHPID" >"$CG/$1/cgroup.procs"
 	echo "$BASHPID" >"$TMP/$2.pid"
 	"$3"
 }
 
-plan 10
+plan 11
 leaks_begin
 MNT=$TMP/mnt
 mkdir "$MNT"
 undo+=("umount $MNT")
 head -c $((4 * MiB)) /dev/urandom >"$TMP/data"
 hierarchy v2
+mount_cgroup v2
+group capped
+check "a task of a group in deep debt starts another one and makes a debt in the same call" forking
+umount "$MNT"
+null_end smpext
+umount_cgroup
 hierarchy v1
 leak_point
 check "the kernel log has no splats" no_splat

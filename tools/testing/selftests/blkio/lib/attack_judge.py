@@ -11,20 +11,22 @@ For each limit and each window [i, j] of the events that it binds, t seconds lon
 
 where R is the largest rate in force in the window, B = max(5 ms of R, 64 KiB or one I/O), first the size of the
 window's first I/O, and W one second of R where pages may be dirty or metadata passes, else none. W is no less than what
-passes as a debt in one system call: its task waits afterwards. Where pages may be dirty that comes on top: pages that
+passes as a debt in one system call: its task waits afterwards. On a route without a door each task may owe a call. Where pages may be dirty that comes on top: pages that
 were paid for before the window may be written at its begin, and the debt of that call be made at its end.
 window_check.py has the same bound without W, and the reasons for
 the allowances of how exactly a trace tells the time.
 """
+import bisect
 import collections
 import dataclasses
 import re
 
 from window_check import ADMIT_NS, COST_NS, LATE_NS, NO_SECTOR, NSEC, calls, event_of
 
-QUEUE = re.compile(r" (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ (\d+) \[(.*)\]")
+QUEUE = re.compile(r"-(\d+) .* (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) (\d+) \+ (\d+) \[(.*)\]")
 SECTOR = 512
 CALL_NS = 25_000_000    # a system call submits all its I/O within this time: one that commits a transaction of btrfs
+WAIT_NS = 1_200_000_000     # a system call may wait for direct I/O of another task that a limit holds for a second at most
 PART = 1 << 20          # bytes that a task pays for at once, and makes of a call: IOBAND_DOOR_BYTES
 CREDIT_NS = NSEC        # a task that has paid for a call submits it within this time: IOBAND_CREDIT_NS
 
@@ -40,6 +42,7 @@ class Event:
     debt: bool = False  # the I/O passed as a debt
     meta: bool = False
     task: int = 0       # that submitted the I/O
+    call: int = -1      # how many calls of the task had ended before, of those that paid or have debts; -1: none ever does
     ios: int = 1        # of a call that its task has paid for: bios
     at_ns: int = 0      # when the I/O was dispatched, which decides which limits were in force; due_ns if not given
     parts: bool = False     # a call that its task has paid for in several parts: it is dispatched when all are paid
@@ -58,8 +61,11 @@ class Limit:
     window_s: float     # W in seconds of R
     data_only: bool = False     # metadata is not held and is judged by another Limit, with a W
     least_window: int = 0       # W is no less than this, in units
+    asked: list = dataclasses.field(default_factory=list)   # [Queued] of a device above whose thread does it for tasks
+    pipes: int = 0              # units that tasks may write from pipes, one of each task, besides W
     buffered: bool = False      # pages may be dirty
     stacked: bool = False       # tasks meet it below another device, where no door is
+    doorless: set = dataclasses.field(default_factory=set)      # tasks whose route has no door
     mixed: bool = False         # some I/O is direct, some is writeback
     dirty: list = dataclasses.field(default_factory=list)   # (ns, bytes that were dirty when limits changed)
 
@@ -81,7 +87,8 @@ class Queued:
     op: str
     size: int
     rwbs: str
-    task: str
+    task: str           # its name
+    pid: int
 
 
 def parse(lines, dev, loop=None):
@@ -98,56 +105,102 @@ def parse(lines, dev, loop=None):
             from_above[id(event)] = above.get((event.op, event.sector), False)
             continue
         m = QUEUE.search(line)
-        if m and f'{m[3]}:{m[4]}' in (dev, loop) and m[5][0] in 'RWDF':
-            rwbs = m[5]
+        if m and f'{m[4]}:{m[5]}' in (dev, loop) and m[6][0] in 'RWDF':
+            rwbs = m[6]
             op = rwbs[1] if rwbs[0] == 'F' and len(rwbs) > 1 else rwbs[0]
             if op not in 'RWD':
                 continue
-            if f'{m[3]}:{m[4]}' == loop:
-                above[op, int(m[6])] = 'M' in rwbs
+            if f'{m[4]}:{m[5]}' == loop:
+                above[op, int(m[7])] = 'M' in rwbs
                 continue
-            queued.append(Queued(int(m[1]) * NSEC + int(m[2].ljust(9, '0')), op, int(m[7]) * SECTOR, rwbs, m[8]))
-            meta[op, int(m[6])].append('M' in rwbs)
+            queued.append(Queued(int(m[2]) * NSEC + int(m[3].ljust(9, '0')), op, int(m[8]) * SECTOR, rwbs, m[9], int(m[1])))
+            meta[op, int(m[7])].append('M' in rwbs)
     for event in events:
         if event.kind in ('admit', 'release') and event.sector != NO_SECTOR and meta[event.op, event.sector]:
             from_above[id(event)] |= meta[event.op, event.sector].popleft()
-    charges = [charge(event, from_above.get(id(event), False)) for event in calls(events)
-               if event.kind not in ('hold', 'wait') and event.ios]
+    ends = ends_of_calls(events)
+    charges = [charge(event, from_above.get(id(event), False), ends.get(event.task))
+               for event in calls(events) if event.kind not in ('hold', 'wait') and event.ios]
     return sorted(charges, key=lambda event: event.due_ns), queued
 
 
-def charge(event, is_meta):
-    """Returns the Event of a charge, of window_check's Event of a bio or a call."""
+def ends_of_calls(events):
+    """Returns {task: times in ns at which a call of it that paid or has debts had ended, in order}."""
+    ends = collections.defaultdict(list)
+    for event in events:
+        if event.kind == 'return':
+            ends[event.task].append(event.ns)
+    return ends
+
+
+def charge(event, is_meta, ends):
+    """Returns the Event of a charge, of window_check's Event of a bio or a call. ends: ns, of its task's calls, or None."""
+    call = bisect.bisect(ends, event.ns) if ends else -1
     late = min(event.late, CREDIT_NS if event.kind == 'call' else LATE_NS)
-    return Event(event.ns - late, event.group, event.op, event.size, event.kind == 'admit', event.debt, is_meta, event.task,
+    return Event(event.ns - late, event.group, event.op, event.size, event.kind == 'admit', event.debt, is_meta, event.task, call,
                  event.ios, event.ns, event.kind == 'call' and event.size > PART)
 
 
-def largest_call(limit, events):
-    """Returns the most units that passed as metadata or as a debt within CALL_NS: those of one call of each task.
+def passes(event):
+    """Returns whether an I/O passes that the limits have no room for: its task waits on its way out of the call."""
+    return event.admitted and (event.meta or event.debt)
 
-    Such I/O is not held, and the task waits for all of its debt on its way out of the call, not in the middle of it.
-    Where there is no door a task may make its debt while others wait for theirs: its call is of PART bytes, and may wait
-    for locks meanwhile. What is paid in parts is no less than a call that passes.
+
+def call_of_task(limit, events):
+    """Returns the most units that passed in one call of a task, whose events these are.
+
+    A call may wait for direct I/O that is held, as a read of the same file does. A task that has never waited for its
+    debts is a thread of the kernel, or one that ought to have waited.
     """
-    def passes(event):
-        return event.admitted and (event.meta or event.debt)
+    most = units = last_ns = call = 0
+    wait_ns = CALL_NS if any(event.call < 0 for event in events) else WAIT_NS
+    for event in filter(passes, events):
+        if event.call != call or event.due_ns > last_ns + wait_ns:
+            units = 0
+        call, last_ns = event.call, event.due_ns
+        units += limit.units(event)
+        most = max(most, units)
+    return most
 
-    most = units = first = 0
+
+def asked_at_once(limit):
+    """Returns the units that tasks asked the device above for, in the largest call of each task."""
+    most, now = collections.Counter(), {}
+    for bio in limit.asked:
+        if bio.op not in ('R' if limit.key[0] == 'r' else 'WD'):
+            continue
+        units, begin = now.get(bio.pid, (0, bio.ns))
+        if bio.ns > begin + CALL_NS:
+            units, begin = 0, bio.ns
+        units += bio.size if limit.key.endswith('bps') else 1
+        now[bio.pid] = units, begin
+        most[bio.pid] = max(most[bio.pid], units)
+    return sum(most.values())
+
+
+def largest_call(limit, events):
+    """Returns the most units that passed as metadata or as a debt at once.
+
+    Where there is a door, that is what passed within CALL_NS. Where there is none, each task may make its debt while
+    others wait for theirs. Below a stacked device its call is of PART bytes, and may wait for locks meanwhile. What is paid in
+    parts is no less than a call that passes.
+    """
+    most = units = first = each = 0
+    tasks = {event.task for event in events if passes(event)}
+    for task in tasks if limit.stacked else tasks & limit.doorless:
+        call = call_of_task(limit, [event for event in events if event.task == task])
+        each += max(call, PART) if limit.stacked and limit.key.endswith('bps') else call
     if limit.stacked:
-        limit = dataclasses.replace(limit, stacked=False)
-        for task in {event.task for event in events if passes(event)}:
-            call = largest_call(limit, [event for event in events if event.task == task])
-            most += max(call, PART) if limit.key.endswith('bps') else call
-        return most
+        return max(each, asked_at_once(limit))
+    events = [event for event in events if event.task not in limit.doorless]
     most = max((limit.units(event) for event in events if event.parts), default=0)
-    for last, event in enumerate(events):
+    for event in events:
         units += limit.units(event) if passes(event) else 0
         while events[first].due_ns < event.due_ns - CALL_NS:
             units -= limit.units(events[first]) if passes(events[first]) else 0
             first += 1
         most = max(most, units)
-    return most
+    return most + each
 
 
 def left_over(limit, begin):
@@ -179,7 +232,7 @@ def worst_window(limit, rate, events, before=0):
     burst = max(rate * NSEC * 5 // 1000, (65536 if limit.key.endswith('bps') else 1) * NSEC)
     window = max(int(rate * limit.window_s * NSEC), limit.least_window * NSEC)
     call = largest_call(limit, events) * NSEC
-    window = window + call if limit.buffered else max(window, call)
+    window = window + call + limit.pipes * NSEC if limit.buffered else max(window, call)
     if limit.window_s:
         window += before * NSEC
     done = floor_at = 0

@@ -26,6 +26,8 @@ class Route:
     versions: tuple = ('v1', 'v2')
     fs: tuple = FILE_SYSTEMS
     pair: str = ''                      # sibling, outsider or victim: the group of the second task
+    door: bool = True                   # the task waits before its call, and not after it: ioband.rst, "Debts"
+    pipe: bool = False                  # what it writes goes through a pipe, and is paid for afterwards
 
 
 FILES = FILE_SYSTEMS[1:]
@@ -39,14 +41,14 @@ TABLE: tuple[tuple[str, dict], ...] = (     # (name, other fields of Route)
     ('dio_small', {'buffered': False}), ('dio_huge', {'buffered': False}), ('dio_mixed', {'buffered': False, 'ops': 'rw'}),
     ('splice_direct', {'buffered': False}), ('splice_buffered', {}),
     ('splice_awaited', {'buffered': True, 'pair': 'victim', 'fs': ('ext4', 'xfs', 'f2fs', 'vfat')}),
-    ('sendfile', {}), ('sendfile_direct', {'buffered': False}), ('vmsplice', {}), ('vmsplice_direct', {'buffered': False}),
+    ('sendfile', {'pipe': True}), ('sendfile_direct', {'buffered': False}), ('vmsplice', {}), ('vmsplice_direct', {'buffered': False}),
     ('tee', {}), ('copy_file_range', {'fs': FILES}),
     ('uring_direct', {'buffered': False}), ('uring_fsync', {}), ('uring_nowait', {}),
     ('move_direct', {'buffered': False, 'pair': 'move'}), ('move_buffered', {'pair': 'move'}),
     ('threads', {'pair': 'move'}), ('truncate', {'fs': FILES}), ('punch', {'fs': ('ext4', 'xfs', 'btrfs', 'f2fs')}),
     ('discard', {'buffered': False, 'fs': ('raw',)}), ('metadata', {'fs': FILES}),
     ('read_direct', {'ops': 'r', 'buffered': False}), ('read_ahead', {'ops': 'r', 'buffered': False}),
-    ('read_advise', {'ops': 'r', 'buffered': False}), ('read_nowait', {'ops': 'r', 'buffered': False}),
+    ('read_advise', {'ops': 'r', 'buffered': False, 'door': False}), ('read_nowait', {'ops': 'r', 'buffered': False}),
     ('flip_buffered', {}), ('flip_direct', {'buffered': False}), ('removal', {}), ('nested', {'versions': ('v2',)}),
     ('frame', {'pair': 'victim'}), ('other_disk', {'pair': 'outsider'}),
 )

@@ -36,6 +36,7 @@ class Attack:
         self.history = {}       # (group, key) -> [(ns, rate or None)]
         self.dirty = []         # [(ns, {cgroup id: bytes that are dirty or being written})] when limits change
         self.tasks = {}         # pid -> (Task, result file)
+        self.pids = {}          # pid -> Task, of all that were started
         self.killed = set()     # pids of tasks that were killed with their group
         self.done = []          # (Task, result)
         self.alone_ns = []
@@ -116,6 +117,7 @@ class Attack:
         where = self.disk.node if task.route == 'bystander_reads' and self.plan.stack == 'loop' else self.where
         pid = attack_task.start(ROUTES, task, where, self.hierarchy, seconds, self.plan.seed, result)
         self.tasks[pid] = (task, result)
+        self.pids[pid] = task
 
     def attack(self):
         """Runs the tasks and root's changes while the trace is recorded."""

@@ -6,7 +6,10 @@ from attack_judge import NSEC, Limit
 from attack_task import PAGE
 
 BUFFERED = {route.name: route.buffered for route in attack_plan.ROUTES}
+DOORLESS = {route.name for route in attack_plan.ROUTES if not route.door}
+PIPES = {route.name for route in attack_plan.ROUTES if route.pipe}
 KIB, MIB = 1 << 10, 1 << 20
+PIPE = 64 * KIB         # bytes that fit a pipe
 
 
 def judge(attack):
@@ -45,6 +48,9 @@ def limits_of(attack):
     plan, found = attack.plan, []
     # no door knows the disk of a file on btrfs
     stacked = plan.stack != 'disk' or plan.fs == 'btrfs'
+    # a loop device takes what each task asks for at once
+    asked = attack_judge.parse(attack.lines, attack.disk.top_dev)[1] if plan.stack == 'loop' else []
+    doorless = {pid for pid, task in attack.pids.items() if task.route in DOORLESS}
     for (group, key), history in attack.history.items():
         names = [name for name in plan.groups if name == group or
                  (plan.version == 'v2' and name.startswith(group + '/'))]
@@ -54,9 +60,10 @@ def limits_of(attack):
         dirty = any(BUFFERED[task.route] or plan.fs in ('vfat', 'btrfs') for task in tasks)
         mixed = dirty and not all(BUFFERED[task.route] for task in tasks)
         if key[0] == 'r' or not dirty:
-            found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw', stacked=stacked))
+            found.append(Limit(group, key, ids, history, 0, data_only=plan.fs != 'raw', stacked=stacked, doorless=doorless, asked=asked))
         left = [(ns, sum(pages[number] for number in ids)) for ns, pages in attack.dirty]
-        found.append(Limit(group, key, ids, history, 1, dirty=left, buffered=dirty, mixed=mixed, stacked=stacked,
+        found.append(Limit(group, key, ids, history, 1, dirty=left, buffered=dirty, mixed=mixed, stacked=stacked, doorless=doorless, asked=asked,
+                           pipes=sum(task.route in PIPES for task in tasks) * PIPE if key == 'wbps' else 0,
                            least_window=least_window(plan, key, history) if dirty else 0))
     return found
 
@@ -104,8 +111,11 @@ def victim(attack, task, wait_ns):
 
     The write may wait for 1 s of debt, a window of others' pages, and its own cost.
 
-    The window is a second's worth of bytes, or of I/Os of 64 KiB that write a page each, as in least_window().
+    The window is a second's worth of bytes, or of I/Os of 64 KiB that write a page each, as in least_window(). If another
+    task of its own group attacks, the write waits for what that has in line as well.
     """
+    if any(other.role == 'attack' and other.group == task.group for other in attack.plan.tasks):
+        return None
     costs = [PAGE / rate if key.endswith('bps') else 1 / rate
              for name in attack.plan.limited(task.group, 'w') for key, rate in attack.plan.limits[name].items()]
     in_ios = any(key == 'wiops' for name in attack.plan.limited(task.group, 'w') for key in attack.plan.limits[name])

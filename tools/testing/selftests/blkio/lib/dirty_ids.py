@@ -114,8 +114,7 @@ def one_round(top, nr, groups, disks):
     inherited = charged(top)
     for group in groups:
         os.mkdir(group)
-        if nr % 4 != 1:
-            limit(group, disks)
+        limit(group, disks)
     want = dirty(groups, disks)
     enter(os.path.dirname(top))
     expect_owners(nr, want)
