@@ -167,6 +167,7 @@ void __dirty_owner_write(struct folio *folio, size_t from, size_t len)
 		return;
 	dirty_write(folio, mapping, w, nr);
 }
+EXPORT_SYMBOL_GPL(__dirty_owner_write);
 
 static noinline void dirty_dirtied(struct folio *folio, struct bdi_writeback *wb)
 {
@@ -304,6 +305,7 @@ void __dirty_owner_writing(struct folio *folio, size_t from, size_t len)
 {
 	dirty_clean(folio, from >> PAGE_SHIFT, DIV_ROUND_UP(from + len, PAGE_SIZE));
 }
+EXPORT_SYMBOL_GPL(__dirty_owner_writing);
 
 void __dirty_owner_redirty(struct folio *folio)
 {

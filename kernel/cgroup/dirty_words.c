@@ -14,7 +14,9 @@
 
 #include "dirty_owner-internal.h"
 
+/* the exported symbols are for loop and btrfs as modules */
 DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
+EXPORT_SYMBOL_GPL(dirty_owner_key);
 
 #define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
 
