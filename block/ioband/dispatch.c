@@ -38,7 +38,7 @@ void ioband_untime(struct ioband_dev *dev, struct ioband_ent *ent)
 	ent->state = IOBAND_IDLE;
 }
 
-/* Have an entity looked at at a time, ns.  dev->lock held; ioband_kick() has to follow. */
+/* Have the timer look at an entity at a time, ns.  dev->lock held; ioband_kick() has to follow. */
 void ioband_time(struct ioband_dev *dev, struct ioband_ent *ent, s64 when)
 {
 	ioband_untime(dev, ent);
@@ -60,7 +60,7 @@ void ioband_kick(struct ioband_dev *dev, s64 now)
 		queue_work(ioband_pick_wq, &dev->work);
 	if (!first)
 		return;
-	when = max((s64)first->key, now) + dev->slack_ns;
+	when = max_t(s64, first->key, now) + dev->slack_ns;
 	if (when >= dev->armed)
 		return;
 	dev->armed = when;

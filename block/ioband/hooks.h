@@ -36,6 +36,7 @@ void __ioband_share_done(struct bio *bio);
 void __ioband_repay(struct gendisk *disk);
 void ioband_css_killed(struct cgroup_subsys_state *css);
 void ioband_fork(struct task_struct *child);
+int ioband_moves(struct cgroup_taskset *tset);
 void ioband_moved(struct cgroup_taskset *tset);
 void ioband_exit(void);
 int ioband_open_disk(struct gendisk *disk);
@@ -124,6 +125,7 @@ static inline u32 ioband_weight_for_bfq(struct blkcg_gq *blkg, u32 weight) { ret
 static inline void ioband_exit(void) { }
 #define ioband_css_killed	NULL
 #define ioband_fork		NULL
+#define ioband_moves		NULL
 #define ioband_moved		NULL
 
 #endif /* CONFIG_BLK_CGROUP_IOBAND */

@@ -26,7 +26,7 @@
  *	q->blkcg_mutex
  *	q->queue_lock		the blkg tree
  *	blkcg->lock
- *	dev->lock		leaf, irqs off: everything that waits, and the gates
+ *	dev->lock		irqs off: all that waits, and the gates; below it flow->lock only
  *
  * Invariants:
  *
@@ -58,8 +58,8 @@
  *  I16	A limit is never in debt: its TAT is a burst from now at most.  What passes without being
  *	paid for is owed by a ticket in the fifo of its group, which pays when it is its turn.
  *  I17	While current->ioband_free equals ioband_epoch, no limit binds the current task on any
- *	disk, and it has no debt.  The epoch changes after a gate has come or gone, or a task has
- *	moved to another cgroup.
+ *	disk, and it has no debt.  The epoch changes after a gate, or a limit for all disks, has
+ *	come or gone, or a task has moved to another cgroup.
  */
 
 struct ioband_dev;
@@ -87,14 +87,15 @@ struct ioband_dir {
 	struct ioband_ent	source;
 	struct bio_list		fifo;
 	struct list_head	active;	/* in dev->active[] while bios are held */
-	unsigned int		held;	/* bios in fifo */
+	unsigned int		held;	/* bios and tickets in fifo */
 	u64			held_units[IOBAND_NR_UNITS];	/* what they are to pay */
 	u64			owed_units[IOBAND_NR_UNITS];	/* of these, debts */
+	u64			owed_below[IOBAND_NR_UNITS];	/* and those of groups below */
 	s64			held_since;	/* ns, if held is not 0 */
 	s64			held_ns;	/* ns with held bios, before held_since */
-	u64			nr_throttled;	/* bios ever held */
+	u64			nr_throttled;	/* bios, and tickets but debts, ever held */
 	u64			nr_owed;	/* bios ever passed as a debt */
-	struct ioband_ticket	ghost;	/* the debt that no task waits for */
+	struct ioband_ticket	ghost;	/* the debt that is no task's, see debt.c */
 
 	/* set for this device, U64_MAX: no limit, 0: the cgroup's for all devices: queue_lock */
 	u64			own[IOBAND_NR_UNITS];
@@ -134,7 +135,7 @@ struct ioband_grp {
 	/* for writes of dirty pages, see writeback.c: dev->lock to write */
 	unsigned int		limits_nr;	/* how often limits of writes began */
 	unsigned int		io_bytes;	/* average length of such a write */
-	s64			owed_at_ns;	/* when such a write last passed unpaid */
+	s64			owed_at_ns;	/* when one, or a driver's I/O, last was unpaid */
 	struct ioband_saved	saved[IOBAND_NR_UNITS];
 	unsigned int		saved_at;	/* when ioband_save() last did something; 2^20 ns */
 	struct ioband_share	share;
@@ -185,7 +186,7 @@ struct ioband_passed {
 	unsigned long		look;	/* jiffies when a bio has to look again: this CPU */
 };
 
-/* per disk that has or had a limit, or was open while there were settings for all devices */
+/* per disk that has or had a setting of its own, or was open while some were for all disks */
 struct ioband_dev {
 	/* every bio reads these; they change under the lock */
 	unsigned int		gen[2];	/* changes with the gates: I10; 0: no gate yet */

@@ -21,9 +21,9 @@
  *	    |
  *	admit.c		passes if each gate has room and no bio waits there
  *	    |		else
- *	decide.c	passes as a debt (debt.c), unless it is direct I/O of a task
- *	    |		that holds no lock; the task waits on its way to user space, and
- *	    |		at doors
+ *	decide.c	passes as a debt (debt.c), unless it is direct I/O of a task that
+ *	    |		holds no lock; the task waits on its way to user space and at doors.
+ *	    |		For what drivers' threads do, its group waits (below.c)
  *	    |		else
  *	queue.c		is held in the group's fifo; at each gate the groups below
  *	    |		take turns
@@ -33,10 +33,10 @@
  *	    |		group that is furthest behind its share is first
  *	observe.c	the bio has completed: what weights learn from it
  *
- * A bio is held before it enters the queue: it has no tag, no queue reference
- * and no page of a file, so only those wait for it who use its file or its zone.
- * All but direct I/O passes, since other groups may wait for it: what has not
- * been paid in advance is a debt.
+ * A bio is held before it enters the queue: it has no tag, no queue reference and no page of a
+ * file, so only those wait for it who use its file, freeze its file system or suspend a device
+ * above.  All but direct I/O passes, since other groups may wait: what is not paid in advance is a
+ * debt.  On v1, limits of the root group also hold what threads of the kernel do in its name.
  *
  * Example, default hierarchy: A has wbps=2097152, its children B and C write as
  * much as they can, and C has wbps=1572864.  The gates are A and C.  B's bios wait
@@ -48,10 +48,10 @@
  * weights, see share.h.  ioband can only order bios that wait here, so it has no more
  * I/Os in flight than the device needs to be busy, see depth.h.
  *
- * Lifetimes.  A disk's ioband_dev is created with its first limit, or when it is opened while
- * there are weights, and is freed with the disk and the last of its groups.
- * Groups are blkg policy data.  Bios that a removed group still has waiting keep the
- * group alive (I2); they wait for the limits of the groups above.
+ * Lifetimes.  A disk's ioband_dev is created with its first limit, weight or setting, or when
+ * it is open while some apply to all disks (ready.c).  It is freed with the disk and the last
+ * of its groups, which are blkg policy data.  Bios that a removed group still has waiting keep
+ * it alive (I2); they wait for the limits of the groups above.
  *
  * Not goals: scheduling inside the device, latency targets, a hierarchy besides that of
  * cgroups, user space helpers.

@@ -24,8 +24,8 @@ static unsigned int ioband_nr_outs(void)
 }
 
 /*
- * Have a bio that may be submitted submitted near the CPU that it came from.  @rw: READ, or WRITE
- * for a bio for which no reads should have to wait.  dev->lock held.
+ * Have a bio, which may go now, submitted near the CPU that it came from.  @rw: READ, or WRITE for
+ * a bio for which no reads should have to wait.  dev->lock held.
  */
 void ioband_send_from(struct ioband_dev *dev, struct bio *bio, unsigned int cpu, int rw)
 {

@@ -112,6 +112,7 @@ unsigned long dirty_owner_run(const struct page *page, unsigned long nr, u32 id)
 struct cgroup_subsys_state *dirty_owner_css(u32 id);
 bool dirty_owner_use(struct cgroup_subsys_state *css, struct backing_dev_info *bdi,
 		     unsigned int bytes, unsigned int since);
+void dirty_owner_passed(const struct page *page, unsigned int bytes);
 bool dirty_owner_settle(struct backing_dev_info *bdi);
 
 void __dirty_owner_write(struct folio *folio, size_t from, size_t len);

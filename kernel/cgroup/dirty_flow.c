@@ -94,7 +94,7 @@ static struct dirty_flow *dirty_flow_create(struct cgroup_subsys_state *css,
 	flow->since = dirty_owner_ops->rate(css, bdi).since;
 	flow->stuck_at = -1;
 	flow->stuck_below = -1;
-	flow->tried_written = -1;
+	flow->tried_gone = -1;
 	spin_lock_init(&flow->lock);
 	init_waitqueue_head(&flow->wait);
 
@@ -201,8 +201,8 @@ struct dirty_sum dirty_flow_sum(struct cgroup_subsys_state *css, const struct di
 		if (flow->bdi != own->bdi || !dirty_flow_is_below(flow, css))
 			continue;
 		sum.dirty += max(dirty_flow_dirty(flow), 0);
-		sum.writing += max(dirty_flow_writing(flow), 0);
-		sum.written += atomic_long_read(&flow->written);
+		sum.on_way += dirty_flow_on_way(flow);
+		sum.gone += dirty_flow_gone(flow);
 		if (flow != own)
 			sum.saved += max(-dirty_unpaid(flow), 0) >> PAGE_SHIFT;
 	}
@@ -311,7 +311,7 @@ static void dirty_flow_reap(struct work_struct *work)
 		schedule_delayed_work(&dirty_flow_work, DIRTY_FLOW_IDLE);
 }
 
-/* One line for each flow: its group, its device, its pages now, and its dirtied pages ever. */
+/* One line for each flow: group, device, pages now, of these in its window; dirtied pages ever. */
 static int dirty_flows_show(struct seq_file *sf, void *v)
 {
 	struct dirty_flow *flow;
@@ -319,10 +319,10 @@ static int dirty_flows_show(struct seq_file *sf, void *v)
 
 	guard(rcu)();
 	hash_for_each_rcu(dirty_flows, i, flow, node)
-		seq_printf(sf, "cg=%llu bdi=%s dirty=%ld writing=%ld dirtied=%ld\n",
+		seq_printf(sf, "cg=%llu bdi=%s dirty=%ld writing=%ld window=%ld dirtied=%ld\n",
 			   cgroup_id(flow->css->cgroup), bdi_dev_name(flow->bdi),
 			   dirty_flow_dirty(flow), dirty_flow_writing(flow),
-			   atomic_long_read(&flow->dirtied));
+			   dirty_flow_pages(flow), atomic_long_read(&flow->dirtied));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(dirty_flows);

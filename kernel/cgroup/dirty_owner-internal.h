@@ -100,12 +100,13 @@ struct dirty_flow {
 
 	spinlock_t		lock ____cacheline_aligned_in_smp;
 	s64			used;		/* bytes ever */
+	long			passed;		/* pages ever: see dirty_owner_passed() */
 	unsigned int		since;		/* dirty_rate.since of its account */
-	/* values of written at which the flow is stuck, and all flows below; -1 for never */
+	/* values of gone at which the flow is stuck, and all flows below; -1 for never */
 	long			stuck_at;
 	long			stuck_below;
-	/* the last waits in a row in which no page was written, see dirty_has_searched() */
-	long			tried_written;	/* value of written */
+	/* the last waits in a row in which no page went away, see dirty_has_searched() */
+	long			tried_gone;	/* value of gone */
 	unsigned long		tried_since;	/* value of bdi->owned_seq when they began */
 	unsigned long		tried_from;	/* jiffies when they began */
 	unsigned long		tried_at;	/* jiffies when the last of them ended */
@@ -142,17 +143,38 @@ static inline long dirty_flow_writing(const struct dirty_flow *flow)
 	return atomic_long_read(&flow->started) - written;
 }
 
+/*
+ * Pages ever that have left the windows: they were written, or their bios are paid and at the disk.
+ * Of the latter no more are in the queues of disks than the largest window has: others count.
+ */
+static inline long dirty_flow_gone(const struct dirty_flow *flow)
+{
+	long written = atomic_long_read(&flow->written);
+
+	return clamp(READ_ONCE(flow->passed), written,
+		     written + (READ_ONCE(flow->most) ?: LONG_MAX / 2));
+}
+
+/* Pages that are being written and that no disk with limits has got yet. */
+static inline long dirty_flow_on_way(const struct dirty_flow *flow)
+{
+	long gone = dirty_flow_gone(flow);
+
+	return max(atomic_long_read(&flow->started) - gone, 0L);
+}
+
+/* The pages of a flow that its windows count, see dirty_window.c. */
 static inline long dirty_flow_pages(const struct dirty_flow *flow)
 {
-	return max(dirty_flow_dirty(flow), 0L) + max(dirty_flow_writing(flow), 0L);
+	return max(dirty_flow_dirty(flow), 0L) + dirty_flow_on_way(flow);
 }
 
 /* Pages of one flow, or of all flows of a group and its descendants on a backing device. */
 struct dirty_sum {
 	struct cgroup_subsys_state *css;
 	long			dirty;
-	long			writing;
-	long			written;	/* ever */
+	long			on_way;
+	long			gone;		/* ever */
 	long			promised;	/* of one flow */
 	long			saved;		/* paid and not dirtied by the other flows */
 	bool			crowded;	/* with these the window is full */

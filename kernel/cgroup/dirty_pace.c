@@ -330,17 +330,19 @@ static int dirty_pace(struct dirty_flow *flow, struct address_space *mapping,
 	if (!rate.limited)
 		return 0;
 	full = dirty_is_full(flow, mapping, &rate, NULL, &sum);
-	if (!dirty_may_wait() ||
-	    (dirty_due(flow) <= 0 && !full && !owed_ns))
+	if ((current->flags & PF_MEMALLOC) || (dirty_due(flow) <= 0 && !full && !owed_ns))
 		return 0;
 	if (flags & BDP_ASYNC)
 		return -EAGAIN;
 	if (fatal_signal_pending(current))
 		return 0;
+	/* at once: there may be pages of several disks, and the task waits for its debts on all */
+	dirty_pay(flow, 0, DIRTY_OWE, 0);
+	if (!dirty_may_wait())
+		return 0;
 	later = dirty_owner_ops->settle_later(flow->bdi);
 	if (later && !full)
 		return rate.turn_ns > 0;
-	dirty_pay(flow, 0, DIRTY_OWE, 0);
 	/* not freezable: frozen, the task would keep its locks for as long as that */
 	if (full)
 		dirty_wait_for_window(flow, &rate, NULL, TASK_KILLABLE);

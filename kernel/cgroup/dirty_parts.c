@@ -123,4 +123,3 @@ ssize_t __dirty_owner_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 	} while (dirty_part_end(&part, iter, ret));
 	return part.done ?: ret;
 }
-EXPORT_SYMBOL_GPL(__dirty_owner_write_iter);

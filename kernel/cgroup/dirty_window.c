@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows: how many pages a group may have dirty or being written on a backing device.
+ * Windows: how many pages a group may have dirty on a backing device.
  *
- * A window is about one second's worth of the group's limit.  All groups below a limit
- * together have one second's worth of that limit, too.  So the rest of the memory is left to
- * other groups, also where the writes are slower than the limit.  Bytes that tasks have been
- * promised, and have not dirtied yet, count as dirty.  Where no limit in bytes tells how fast
- * a group's writes are, the window is half a second's worth of their measured speed.
+ * A window is about one second's worth of the group's limit.  All groups below a limit together
+ * have one second's worth of that limit, too.  Bytes that tasks have been promised, and have not
+ * dirtied yet, count as dirty.  A page that is being written counts until its bio is paid and at
+ * a disk with limits, see dirty_owner_passed(): from then on it waits for the disk, in which
+ * other groups may have many requests, and the limit has nothing to do with that.  Where no
+ * limit in bytes tells how fast a group's writes are, the window is half a second's worth of
+ * their measured speed, and pages count until they are written.
  *
  * Example: P has wbps=1048576, and 100 groups below it.  When these have 1 MiB dirty in all,
  * the next task in any of them that writes waits until the flusher has written some of it,
@@ -122,19 +124,19 @@ static struct dirty_sum dirty_own_sum(struct dirty_flow *flow, const struct dirt
 	return (struct dirty_sum){
 		.css = flow->css,
 		.dirty = max(dirty_flow_dirty(flow), 0),
-		.writing = max(dirty_flow_writing(flow), 0),
-		.written = atomic_long_read(&flow->written),
+		.on_way = dirty_flow_on_way(flow),
+		.gone = dirty_flow_gone(flow),
 		.promised = max(promised, 0) >> PAGE_SHIFT,
 	};
 }
 
-/* @stuck_at: value of written at which the window holds nobody, see dirty_wait_for_window() */
+/* @stuck_at: value of gone at which the window holds nobody, see dirty_wait_for_window() */
 static bool dirty_is_over(const struct dirty_rate *rate, const struct dirty_sum *sum, long window,
 			  long stuck_at)
 {
-	if (sum->dirty + sum->writing + sum->promised < window)
+	if (sum->dirty + sum->on_way + sum->promised < window)
 		return false;
-	return rate->measured || stuck_at != sum->written;
+	return rate->measured || stuck_at != sum->gone;
 }
 
 /* Is a time, in jiffies, in the future?  A time of long ago would be after jiffies have wrapped. */
@@ -201,11 +203,11 @@ static struct dirty_sum dirty_sum_above(struct dirty_flow *flow,
 	struct dirty_sum sum = dirty_flow_sum(css, flow);
 
 	window -= promised;
-	if (sum.saved && sum.dirty + sum.writing + sum.saved >= window) {
+	if (sum.saved && sum.dirty + sum.on_way + sum.saved >= window) {
 		dirty_flow_forfeit(css, flow);
 		sum = dirty_flow_sum(css, flow);
 	}
-	sum.crowded = sum.dirty + sum.writing + sum.saved >= window;
+	sum.crowded = sum.dirty + sum.on_way + sum.saved >= window;
 	sum.promised = promised;
 	return sum;
 }
@@ -220,7 +222,7 @@ static bool dirty_is_roomy(const struct dirty_flow *own, const struct dirty_sum 
 {
 	long saved = sum->saved + (max(-dirty_unpaid(own), 0) >> PAGE_SHIFT);
 
-	return sum->dirty + sum->writing + sum->promised + saved <
+	return sum->dirty + sum->on_way + sum->promised + saved <
 	       window - window / DIRTY_REFILL_PART - (DIRTY_LEAST_WINDOW >> PAGE_SHIFT);
 }
 
@@ -333,14 +335,14 @@ bool dirty_sleep(s64 ns)
  * in vain?  They may be busy with other writes, or pause.  While somebody syncs for long, no task
  * waits for them for more than DIRTY_TRY_MS.
  */
-static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned long begin)
+static bool dirty_has_searched(struct dirty_flow *flow, long gone, unsigned long begin)
 {
 	unsigned long again = READ_ONCE(flow->tried_at) + msecs_to_jiffies(DIRTY_AGAIN_MS);
 	struct bdi_writeback *wb;
 
-	if (READ_ONCE(flow->tried_written) != written ||
+	if (READ_ONCE(flow->tried_gone) != gone ||
 	    time_after(jiffies - nsecs_to_jiffies(DIRTY_WAIT_NS), again)) {
-		WRITE_ONCE(flow->tried_written, written);
+		WRITE_ONCE(flow->tried_gone, gone);
 		WRITE_ONCE(flow->tried_since, begin);
 		WRITE_ONCE(flow->tried_from, jiffies);
 	}
@@ -355,27 +357,27 @@ static bool dirty_has_searched(struct dirty_flow *flow, long written, unsigned l
 	return true;
 }
 
-/* Until a page is written, the window holds neither the flow nor the flows that @sum is of. */
+/* Until a page goes away, the window holds neither the flow nor the flows that @sum is of. */
 static void dirty_set_stuck(struct dirty_flow *flow, const struct dirty_sum *sum)
 {
 	struct dirty_flow *pool;
 
-	WRITE_ONCE(flow->stuck_at, atomic_long_read(&flow->written));
+	WRITE_ONCE(flow->stuck_at, dirty_flow_gone(flow));
 	if (sum->css == flow->css)
 		return;
 	guard(rcu)();
 	pool = dirty_flow_find(sum->css, flow->bdi);
 	if (pool)
-		WRITE_ONCE(pool->stuck_below, sum->written);
+		WRITE_ONCE(pool->stuck_below, sum->gone);
 }
 
 /*
  * Wait until a window has room, for DIRTY_WAIT_NS at most.  @part: as in dirty_is_full().  @state:
  * TASK_KILLABLE; with TASK_FREEZABLE if the task holds no lock.
  *
- * If no page is written in that time though the flushers have searched for pages to write, and none
- * is under writeback, the flow is stuck: its pages cannot be written yet.  ext4 with
- * data=journal, for example, has to commit them first.  Until a page is written, the window does not
+ * If no page goes away in that time though the flushers have searched for pages to write, and none
+ * is on its way to the disk, the flow is stuck: its pages cannot be written yet.  ext4 with
+ * data=journal, for example, has to commit them first.  Until a page goes away, the window does not
  * hold the group; its limits still do.  Where its speed is measured the window holds it.
  */
 void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rate,
@@ -398,7 +400,7 @@ void dirty_wait_for_window(struct dirty_flow *flow, const struct dirty_rate *rat
 	else
 		scoped_guard(rcu)
 			after = dirty_flow_sum(before.css, flow);
-	if (!after.writing && !atomic64_read(&flow->promised) && after.written == before.written &&
-	    dirty_has_searched(flow, after.written, begin))
+	if (!after.on_way && !atomic64_read(&flow->promised) && after.gone == before.gone &&
+	    dirty_has_searched(flow, after.gone, begin))
 		dirty_set_stuck(flow, &after);
 }

@@ -14,10 +14,6 @@
 
 #include "dirty_owner-internal.h"
 
-/* the exported symbols are for loop and btrfs as modules */
-DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
-EXPORT_SYMBOL_GPL(dirty_owner_key);
-
 #define DIRTY_CHUNK		BIT(DIRTY_CHUNK_SHIFT)
 
 static struct dirty_table dirty_no_table;
@@ -26,6 +22,8 @@ static DEFINE_MUTEX(dirty_enable_mutex);
 /* For changes of the table; within the locks of memory hotplug, and allocates under it. */
 static DEFINE_MUTEX(dirty_table_mutex);
 const struct dirty_owner_ops *dirty_owner_ops __read_mostly;
+DEFINE_STATIC_KEY_FALSE(dirty_owner_key);
+EXPORT_SYMBOL_GPL(dirty_owner_key);
 
 /* An online page of a chunk, or NULL if there is none. */
 static struct page *dirty_chunk_page(unsigned long chunk)

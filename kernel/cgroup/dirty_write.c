@@ -108,6 +108,34 @@ struct cgroup_subsys_state *dirty_owner_css(u32 id)
 	return flow ? flow->css : NULL;
 }
 
+/**
+ * dirty_owner_passed - a bio of dirty pages, all of it paid, is at a disk that limits their dirtier
+ * @page:	the first page of the bio
+ * @bytes:	length of the bio
+ *
+ * Its pages leave the windows.  Pages that bios do not carry, such as those that a driver below
+ * the file system encrypts, stay there until they are written.  A page that two disks get counts
+ * twice, but never more than there are.
+ *
+ * Context: any; RCU read side.
+ */
+void dirty_owner_passed(const struct page *page, unsigned int bytes)
+{
+	u32 id = dirty_owner_of_write(page);
+	struct dirty_flow *flow = id ? dirty_flow_by_id(id) : NULL;
+
+	if (!flow)
+		return;
+	scoped_guard(spinlock_irqsave, &flow->lock) {
+		long passed = max(flow->passed, atomic_long_read(&flow->written)) +
+			      (bytes >> PAGE_SHIFT);
+
+		WRITE_ONCE(flow->passed, min(passed, atomic_long_read(&flow->started)));
+	}
+	smp_mb();	/* as an atomic operation would be: for dirty_flow_less() */
+	dirty_flow_less(flow);
+}
+
 /*
  * A task that waits for a write of its own group waits for that group's turn.  Others do not: they
  * may commit a journal, or sync a file system.

@@ -170,20 +170,20 @@ void ioband_reset_stats(struct blkg_policy_data *pd)
 #define IOBAND_V1_STAT(_name, kind)					\
 	{ .name = _name, .private = kind, .seq_show = ioband_print_rwstat }
 
-#define IOBAND_V1_STATS(prefix)								\
-	IOBAND_V1_STAT(prefix "io_service_bytes", IOBAND_BYTES),			\
-	IOBAND_V1_STAT(prefix "io_serviced", IOBAND_IOS),				\
-	IOBAND_V1_STAT(prefix "io_service_bytes_recursive", IOBAND_BYTES | IOBAND_RECURSIVE), \
-	IOBAND_V1_STAT(prefix "io_serviced_recursive", IOBAND_IOS | IOBAND_RECURSIVE)
-
 /*
  * The statistics have CFQ's names, too.  Programs such as containerd and youki need all of CFQ's
  * files if they find one.  Files of statistics that ioband does not have are empty; runc then
  * reads the files with "throttle" in their names.
  */
 struct cftype ioband_legacy_stat_files[] = {
-	IOBAND_V1_STATS("throttle."),
-	IOBAND_V1_STATS(""),
+	IOBAND_V1_STAT("throttle.io_service_bytes", IOBAND_BYTES),
+	IOBAND_V1_STAT("throttle.io_serviced", IOBAND_IOS),
+	IOBAND_V1_STAT("throttle.io_service_bytes_recursive", IOBAND_BYTES | IOBAND_RECURSIVE),
+	IOBAND_V1_STAT("throttle.io_serviced_recursive", IOBAND_IOS | IOBAND_RECURSIVE),
+	IOBAND_V1_STAT("io_service_bytes", IOBAND_BYTES),
+	IOBAND_V1_STAT("io_serviced", IOBAND_IOS),
+	IOBAND_V1_STAT("io_service_bytes_recursive", IOBAND_BYTES | IOBAND_RECURSIVE),
+	IOBAND_V1_STAT("io_serviced_recursive", IOBAND_IOS | IOBAND_RECURSIVE),
 	IOBAND_V1_STAT("sectors_recursive", IOBAND_NOTHING),
 	IOBAND_V1_STAT("time_recursive", IOBAND_NOTHING),
 	IOBAND_V1_STAT("io_queued_recursive", IOBAND_NOTHING),

@@ -104,11 +104,12 @@ static s64 ioband_gate_when(const struct ioband_dir *gate, const u64 units[IOBAN
 
 	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		const struct ioband_bucket *b = &gate->rule.bucket[unit];
+		/* a fraction of a ns, which CPUs that charge without the lock change */
+		u64 rem = data_race(b->rem);
 
 		if (ioband_limits(&gate->rule, unit) && units[unit])
 			when = max(when, ioband_when(atomic64_read(&b->tat), arrival,
-						     ioband_price_of_many(b, units[unit],
-									  data_race(b->rem)),
+						     ioband_price_of_many(b, units[unit], rem),
 						     READ_ONCE(b->rate.burst)));
 	}
 	return when;

@@ -101,7 +101,7 @@ static void ioband_debt_add(struct ioband_dir *dir, struct ioband_ticket *ticket
 		if (!ticket->held)
 			continue;
 		dir->held_units[unit] += units[unit];
-		dir->owed_units[unit] += units[unit];
+		ioband_owed(dir, unit, units[unit]);
 	}
 	if (ticket->held) {
 		/* the first in line may be due later now */
@@ -137,23 +137,10 @@ void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bo
 	ioband_debt_add(dir, ticket ?: &dir->ghost, units, now);
 }
 
-/*
- * How long it takes to pay a gate and those above what the groups that it binds owe, or the group
- * of @gate alone if it has no limit itself, ns.  dev->lock held.
- */
-static s64 ioband_gate_owed_ns(struct ioband_dir *gate, s64 now)
+/* How long it takes to pay what a group and those below it owe, ns.  dev->lock held. */
+static s64 ioband_owed_below_ns(struct ioband_dir *dir, s64 now)
 {
-	struct ioband_dev *dev = gate->grp->dev;
-	u64 units[IOBAND_NR_UNITS] = { };
-	struct ioband_dir *dir, *up;
-
-	list_for_each_entry(dir, &dev->active[gate - gate->grp->dir], active) {
-		for (up = dir->lim; up && up != gate; up = up->up)
-			;
-		for (int unit = 0; (up || dir == gate) && unit < IOBAND_NR_UNITS; unit++)
-			units[unit] += dir->owed_units[unit];
-	}
-	return ioband_units_ns(gate->lim, units, now);
+	return ioband_units_ns(dir->lim, dir->owed_below, now);
 }
 
 /* Has a task whose ticket waits for others' debts at a gate to wait no more?  No locks held. */
@@ -162,7 +149,7 @@ static bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
 	struct ioband_dir *gate = ioband_ticket_dir(ticket);
 
 	guard(spinlock_irqsave)(&gate->grp->dev->lock);
-	return gate->grp->dev->dead || ioband_gate_owed_ns(gate, ktime_get_ns()) <= 0;
+	return gate->grp->dev->dead || ioband_owed_below_ns(gate, ktime_get_ns()) <= 0;
 }
 
 /*
@@ -200,8 +187,8 @@ void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 	set_notify_resume(current);
 }
 
-/* A task of a group starts one in the group @child. */
-static void ioband_fork_below(struct ioband_grp *grp, struct cgroup_subsys_state *child)
+/* See ioband_share_debts(), on one disk. */
+static void ioband_share_debts_of(struct ioband_grp *grp, struct cgroup_subsys_state *other)
 {
 	struct ioband_dev *dev = grp->dev;
 	s64 now = ktime_get_ns();
@@ -214,41 +201,48 @@ static void ioband_fork_below(struct ioband_grp *grp, struct cgroup_subsys_state
 			continue;
 		guard(spinlock_irqsave)(&dev->lock);
 		ioband_relink(dir, now);
-		gate = dev->dead ? NULL : ioband_gate_of(dir, child);
+		gate = dev->dead ? NULL : ioband_gate_of(dir, other);
 		if (gate)
 			ioband_wait_for(dev->disk, gate,
-					ioband_gate_owed_ns(gate, now) - NSEC_PER_SEC);
+					ioband_owed_below_ns(gate, now) - NSEC_PER_SEC);
 	}
 }
 
 /*
- * The current task starts another one, which does not run yet.  If groups below the limits that
- * bind both owe more than a second's worth, it waits for the rest of that on its way to user space,
- * or until limits change: it could leave debts to tasks that are killed.  Tasks of the root group,
- * which can have limits on v1, do not wait, since an administrator has to be able to change these.
+ * The current task starts a task in a cgroup, or moves one there, perhaps itself.  If groups below
+ * the limits that bind both owe more than a second's worth, it waits for the rest of that on its
+ * way to user space, or until limits change: it could leave debts to tasks that are killed, or to
+ * groups that it leaves.  Tasks of the root group, which can have limits on v1, do not wait, since
+ * an administrator has to be able to change these.  RCU read side.
  */
-void ioband_fork(struct task_struct *child)
+void ioband_share_debts(struct cgroup_subsys_state *other)
 {
 	struct cgroup_subsys_state *css;
 	struct blkcg_gq *blkg;
 
+	/* workers of io_uring wait between two pieces of work */
+	if (!static_branch_unlikely(&ioband_key) ||
+	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
+		return;
+	for (css = task_css(current, io_cgrp_id); css->parent; css = css->parent) {
+		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
+			if (blkg_to_grp(blkg))
+				ioband_share_debts_of(blkg_to_grp(blkg), other);
+		if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
+			break;
+	}
+}
+
+/* The current task starts another one, which does not run yet. */
+void ioband_fork(struct task_struct *child)
+{
 	/* the parent's tickets are its own */
 	child->ioband_credit = NULL;
 	child->ioband_debts = NULL;
 	/* it may be in another cgroup */
 	child->ioband_free = 0;
-	/* workers of io_uring wait between two pieces of work */
-	if (!static_branch_unlikely(&ioband_key) ||
-	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
-		return;
-	guard(rcu)();
-	for (css = task_css(current, io_cgrp_id); css->parent; css = css->parent) {
-		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
-			if (blkg_to_grp(blkg))
-				ioband_fork_below(blkg_to_grp(blkg), task_css(child, io_cgrp_id));
-		if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-			break;
-	}
+	scoped_guard(rcu)
+		ioband_share_debts(task_css(child, io_cgrp_id));
 }
 
 /*

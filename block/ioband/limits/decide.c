@@ -137,7 +137,7 @@ bool ioband_judge(struct bio *bio)
 		return true;
 	if (verdict == IOBAND_OWE)
 		blkcg_schedule_throttle(bio->bi_bdev->bd_disk, false);
-	else if (ioband_may_owe_below())
+	if (ioband_may_owe_below())
 		ioband_asked_above(bio->bi_bdev->bd_disk);
 	if (verdict != IOBAND_FREE && trace_ioband_admit_enabled())
 		ioband_trace_admit(bio, verdict == IOBAND_OWE);

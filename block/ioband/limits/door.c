@@ -90,7 +90,18 @@ bool ioband_find_free(void)
 	return !(current->flags & PF_KTHREAD) && !ioband_may_bind_task(&slow) && ioband_is_free();
 }
 
-/* A task has moved to another cgroup.  Context: may sleep. */
+/* The current task, which is in its old cgroup yet, is about to move tasks.  Returns 0. */
+int ioband_moves(struct cgroup_taskset *tset)
+{
+	struct cgroup_subsys_state *css;
+
+	cgroup_taskset_first(tset, &css);
+	scoped_guard(rcu)
+		ioband_share_debts(css);
+	return 0;
+}
+
+/* Tasks have moved to another cgroup.  May sleep. */
 void ioband_moved(struct cgroup_taskset *tset)
 {
 	ioband_bound_anew();

@@ -43,6 +43,7 @@ bool ioband_in_debt(void);
 void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns);
 struct ioband_dir *ioband_gate_of(struct ioband_dir *dir, struct cgroup_subsys_state *css);
 void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bool bounded);
+void ioband_share_debts(struct cgroup_subsys_state *other);
 
 /* below.c */
 bool ioband_is_above(struct backing_dev_info *bdi);
@@ -97,6 +98,7 @@ bool ioband_judge(struct bio *bio);
 
 /* queue.c */
 void ioband_dir_init(struct ioband_grp *grp, struct ioband_dir *dir);
+void ioband_owed(struct ioband_dir *dir, enum ioband_unit unit, s64 units);
 void ioband_hold(struct ioband_dir *dir, struct bio *bio, s64 now);
 struct bio *ioband_next(struct ioband_dev *dev, int rw, s64 now, s64 *due,
 			unsigned int *budget);

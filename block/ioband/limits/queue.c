@@ -156,6 +156,14 @@ void ioband_attach(struct ioband_dir *dir, s64 now)
 		ioband_place_one(dev, ent, now);
 }
 
+/* Change what a group owes in its line, and so what groups above have below.  dev->lock held. */
+void ioband_owed(struct ioband_dir *dir, enum ioband_unit unit, s64 units)
+{
+	dir->owed_units[unit] += units;
+	for (struct ioband_grp *grp = dir->grp; grp && units; grp = ioband_parent(grp))
+		grp->dir[ioband_rw(dir)].owed_below[unit] += units;
+}
+
 /* Count what a bio or ticket has to pay in the line of its group, or count it no more. */
 static void ioband_in_line(struct ioband_dir *dir, struct bio *bio, int sign)
 {
@@ -166,7 +174,7 @@ static void ioband_in_line(struct ioband_dir *dir, struct bio *bio, int sign)
 		u64 units = is_ticket ? ticket->units[unit] : ioband_units(bio, unit);
 
 		dir->held_units[unit] += sign * units;
-		dir->owed_units[unit] += sign * units * is_debt;
+		ioband_owed(dir, unit, sign * units * is_debt);
 	}
 }
 
@@ -215,7 +223,8 @@ void ioband_drain(struct ioband_dir *dir, struct bio_list *bios, s64 now)
 	bio_list_merge_init(bios, &dir->fifo);
 	dir->held = 0;
 	memset(dir->held_units, 0, sizeof(dir->held_units));
-	memset(dir->owed_units, 0, sizeof(dir->owed_units));
+	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++)
+		ioband_owed(dir, unit, -dir->owed_units[unit]);
 	ioband_unheld(dir, now);
 	ioband_place(dir->grp->dev, &dir->source, now);
 }

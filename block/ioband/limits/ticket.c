@@ -129,7 +129,8 @@ bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir)
 		ticket->units[unit] -= paid[unit];
 		ticket->paid[unit] += paid[unit];
 		dir->held_units[unit] -= ticket->held ? paid[unit] : 0;
-		dir->owed_units[unit] -= ticket->held && ticket->debt ? paid[unit] : 0;
+		if (ticket->held && ticket->debt)
+			ioband_owed(dir, unit, -(s64)paid[unit]);
 		more |= ticket->units[unit];
 	}
 	return more;
@@ -269,7 +270,8 @@ int ioband_prepay(struct gendisk *disk, int rw, u64 bytes)
 
 /*
  * Let a bio of the current task pass for which it has paid in advance: true if the credit is
- * enough.  There may be more bios than were expected: these I/Os are owed.  dev->lock held.
+ * enough.  There may be more bios than were expected: these I/Os are owed.  What is split off has
+ * nothing but its I/O to pay, and pays as without a credit then.  dev->lock held.
  */
 bool ioband_credit_use(struct bio *bio, s64 now)
 {
@@ -280,7 +282,7 @@ bool ioband_credit_use(struct bio *bio, s64 now)
 	/* metadata is owed, or there would not be enough left for the data */
 	if (!credit || credit->bio.bi_blkg != bio->bi_blkg || bio_issue_as_root_blkg(bio) ||
 	    bio_data_dir(&credit->bio) != bio_data_dir(bio) ||
-	    credit->paid[IOBAND_BYTES] < bytes ||
+	    credit->paid[IOBAND_BYTES] < bytes || (!bytes && !credit->paid[IOBAND_IOS]) ||
 	    now - ioband_arrival(&credit->bio) > IOBAND_CREDIT_NS)
 		return false;
 	credit->paid[IOBAND_BYTES] -= bytes;

@@ -5,14 +5,14 @@
 /*
  * Shares: what the files of this folder keep per group and device.
  *
- * A bio that has passed its limits comes to bypass.c, which lets it pass without dev->lock if it
- * need not wait: while the device is not saturated (open.c), or paid for by device time that its
- * group has bought (lease.c).  bfq.c tells whether the I/O scheduler shares the disk instead.
- * gate.c holds all other bios.  tree.c knows which group is first and which groups have had more
- * than others; owe.c, who waits for bios that passed out of turn; await.c, for which groups others
- * have to wait; hang.c, whose I/Os hang.  give.c dispatches a bio, and those that continue it on
- * the disk.  observe.c learns from completions.  weight.c has the weights.  The arithmetic is in
- * math/share.h, cost.h, depth.h, window.h and worth.h.
+ * A bio that has passed its limits comes to bypass.c, which lets it pass without dev->lock while
+ * its group is alone or the device is not saturated (open.c), or if its group has bought device
+ * time for it (lease.c).  bfq.c has the disks that BFQ shares instead.  gate.c decides on all other
+ * bios.  tree.c knows which group is first and which groups have had more than others; owe.c, who
+ * waits for bios that passed out of turn; await.c, for which groups others have to wait; hang.c,
+ * whose I/Os hang.  give.c dispatches a bio, and those that continue it on the disk.  observe.c
+ * learns from completions.  weight.c has the weights.  The arithmetic is in math/: share.h, cost.h
+ * with cost_filter.h, depth.h with depth_done.h, window.h, worth.h and overdue.h.
  *
  * Invariants, all under dev->lock:
  *

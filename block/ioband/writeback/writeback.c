@@ -62,6 +62,7 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 {
 	u32 bytes = ioband_units(bio, IOBAND_BYTES), unpaid = 0;
 	struct ioband_grp *grp = dir->grp;
+	bool owed;
 
 	guard(rcu)();
 	if (!bytes || ioband_is_nobodys(bio) ||
@@ -72,9 +73,12 @@ bool ioband_owe_paced(struct ioband_dir *dir, struct bio *bio, s64 now)
 	}
 	/* a moving average; the rest of a split counts as an I/O of no bytes */
 	WRITE_ONCE(grp->io_bytes, (7ULL * grp->io_bytes + bytes) / 8);
-	if (ioband_use_saved(grp, bytes, &unpaid, now))
-		return false;
-	return ioband_owe_bytes(dir, bio, unpaid, now);
+	owed = !ioband_use_saved(grp, bytes, &unpaid, now) &&
+	       ioband_owe_bytes(dir, bio, unpaid, now);
+	/* where there are weights the share gate may hold it: it counts until it is written */
+	if (bytes && !owed && !ioband_has_weights(grp->dev))
+		dirty_owner_passed(bio_page(bio), bytes);
+	return owed;
 }
 
 /* May pages of a bio have a dirtier recorded?  If not, there is no need to look at each page. */

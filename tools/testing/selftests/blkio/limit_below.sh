@@ -111,18 +111,75 @@ files() {
 	umount "$MNT"
 }
 
-plan 14
+# moves from group to group, and reads 4 MiB in each, without a wait for what the last group owes
+MOVES='
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+memory = mmap.mmap(-1, 4 << 20)
+for i in range(4):
+    open(sys.argv[2] + "/m/c%d/cgroup.procs" % i, "w").write("0")
+    os.preadv(fd, [memory], i << 22)'
+
+# moves: 15 MiB are more than the burst and a second of 1 MiB/s, and the last 4 MiB may pass
+moves() {
+	cap m "$BELOW" rbps=$RATE
+	timed_in m/c0 "$MOVES" "$TOP" "$CG"
+	check "a task that moves from group to group leaves its debts to no other" in_range "$TOOK_MS" 10000 16500
+	cap m "$BELOW" rbps=max
+}
+
+# siblings: each of 16 groups has to wait until its own debt is paid, which takes 16 times as long as if it were alone
+siblings() {
+	local i before
+	cap m "$BELOW" rbps=$RATE
+	before=$(done_bytes)
+	START=0
+	for i in {0..15}; do load m/c"$i" s"$i" -f "$TOP" -o r -s 256k -d 16 -t 90; done
+	sleep 60
+	check "16 groups below one limit: the limit, and what each of them may ask for at once" \
+		in_range $((($(done_bytes) - before) / MiB)) 55 $((60 + 16 * 4))
+	end_loads
+	cap m "$BELOW" rbps=max
+}
+
+# buffered: the driver writes to the page cache, and neither waits there
+buffered() {
+	local before
+	losetup -d "$TOP"
+	TOP=$(losetup --find --show "$BELOW")
+	START=0
+	load g x -f "$TOP" -o w -s 256k -d 128 -t 60
+	sleep 0.5
+	timed_in free "$ONE_READ" "$TOP"
+	check "beside 128 writes of 256 KiB by the page cache: another group reads" in_range "$TOOK_MS" 0 $MOST_MS
+	timed_in free "$ONE_WRITE" "$TOP"
+	check "beside 128 writes of 256 KiB by the page cache: another group writes" in_range "$TOOK_MS" 0 $MOST_MS
+	before=$(awk '{ print $7 * 512 }' "/sys/block/${TOP##*/}/stat")
+	sleep 60
+	check "128 writes of 256 KiB by the page cache: the limit, and once these" \
+		in_range $((($(awk '{ print $7 * 512 }' "/sys/block/${TOP##*/}/stat") - before) / MiB)) 24 $((60 + 33))
+	end_loads
+	cap g "$BELOW" rbps=max wbps=max
+}
+
+plan 20
 mount_cgroup v2
-group g free
+group g free m m/c{0..15}
 null_dev below size=400 memory_backed=1 completion_nsec=100000
 BELOW=$DEV
 TOP=$(losetup --find --show --direct-io=on "$BELOW")
-undo+=("losetup -d $TOP")
+# shellcheck disable=SC2016 # TOP is another device later
+undo+=('losetup -d "$TOP"')
 cap g "$BELOW" rbps=$RATE wbps=$RATE
 one_by_one read -o r
 one_by_one write -o w
 deep reads -o r
 deep writes -o w
 mapped
+cap g "$TOP" rbps=$((100 * MiB))
+mapped
+cap g "$TOP" rbps=max
+moves
+siblings
 files
+buffered
 umount_cgroup

@@ -118,7 +118,12 @@ dm_table_replaced() {
 # and later ones fail. Limits of that disk hold no bio of a task: it passes, the task waits with a ticket until it is
 # paid for, and a later I/O of it fails.
 dm_disk_below_gone() {
-	DISK=smplow hold_some dm dm "$LOWER" || return 1
+	cap dm "$LOWER" rbps=1
+	DISK=smplow hold_bios dm dm "$LOWER" || return 1
+	# what dm's thread could not leave in line is owed, and tasks wait for that with no place in line
+	go_to_door dm
+	background reader in_group dm dd if="$DEV" of=/dev/null bs=64k iflag=direct
+	sleep 2
 	null_off smplow
 	failed_at_once 1
 }

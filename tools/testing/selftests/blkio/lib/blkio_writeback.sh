@@ -134,7 +134,7 @@ os.fdatasync(fd)
 EOF
 }
 
-# most_pages SECONDS [INTERVAL]: the most pages that are dirty or being written at a time, of all dirtiers
+# most_pages SECONDS [INTERVAL]: the most pages at a time that windows count, of all dirtiers
 most_pages() {
 	python3 - "$1" "${2:-0.1}" <<'EOF'
 import re, sys, time
@@ -142,7 +142,7 @@ seconds, interval = map(float, sys.argv[1:])
 end, most = time.monotonic() + seconds, 0
 while time.monotonic() < end:
     with open("/sys/kernel/debug/dirty_owner") as file:
-        most = max(most, sum(map(int, re.findall(r"\b(?:dirty|writing)=(-?\d+)", file.read()))))
+        most = max(most, sum(map(int, re.findall(r"\bwindow=(-?\d+)", file.read()))))
     time.sleep(interval)
 print(most)
 EOF

@@ -172,17 +172,23 @@ hold_bios() {
 }
 lowered() { cap "$1" "$2" wbps=$MiB && holds "$DISK" 32 && cap "$1" "$2" wbps=1 && holds "$DISK" 32; }
 
-# wait_at_door GROUP OPTION...: 16 tasks of GROUP each submit an I/O to a MiB of their own, from the start of DEV, but
-# for bios that hold_bios has held; DOOR has their names. In the meantime the load may get a place or two in line.
-wait_at_door() {
-	local group=$1 before i
+# go_to_door GROUP OPTION...: 16 tasks of GROUP each submit an I/O to a MiB of their own, from the start of DEV, but for
+# bios that hold_bios has held; DOOR has their names
+go_to_door() {
+	local group=$1 i
 	shift
-	before=$(held "$DISK")
 	DOOR=()
 	for ((i = 0; i < 16; i++)); do
 		verify "$group" "door$i" -b 16384 -d 1 -o $((i * MiB)) -s $MiB -r 0 -w "$TMP/door$i.state" "$@" "$DEV"
 		DOOR+=("door$i")
 	done
+}
+
+# wait_at_door GROUP OPTION...: as go_to_door, until they are in line. In the meantime the load may get a place or two there.
+wait_at_door() {
+	local before
+	before=$(held "$DISK")
+	go_to_door "$@"
 	wait_for "tasks at the door of $DISK" holds "$DISK" $((before + ${#DOOR[@]}))
 }
 
