@@ -8,7 +8,7 @@
  * waits for its ticket on its way to user space; newer debts line up behind.  A task that is killed
  * leaves its debts in line.
  *
- * What no task waits for is owed by the ghost of the group: what drivers' threads do, see below.c,
+ * What is no task's debt is owed by the ghost of the group: what drivers' threads do, see below.c,
  * and what there was no memory for a ticket for.  What the kernel does of its own accord makes a
  * debt of no more than the limits allow in a second.
  */

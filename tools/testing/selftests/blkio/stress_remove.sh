@@ -115,8 +115,7 @@ dm_table_replaced() {
 }
 
 # The disk below dm is removed while it holds bios that a thread of dm has submitted: they are submitted to it, and end,
-# and later ones fail. Limits of that disk hold no bio of a task: it passes, the task waits with a ticket until it is
-# paid for, and a later I/O of it fails.
+# and later ones fail. Tasks that use dm wait for what its thread owes on that disk before they submit; their I/O fails.
 dm_disk_below_gone() {
 	cap dm "$LOWER" rbps=1
 	DISK=smplow hold_bios dm dm "$LOWER" || return 1
