@@ -13,21 +13,23 @@
  * Latencies do not tell this time.  Of two I/Os on a link, the short one takes as long as the long
  * one before it.  But while the device has enough to do, the time in which a block of I/Os
  * completes is the sum of their device times, and blocks differ in the I/Os of which they consist.
- * cost_filter.h finds the a and b that explain these times best, and forgets old blocks.  I/Os do
- * not complete in the order in which they are done, so a block lasts for many latencies: else its
- * time would be partly that of I/Os counted in the next block, and long I/Os would seem cheap.
+ * cost_filter.h finds the a and b that explain these times best, and forgets old blocks.
+ *
+ * An I/O that is in flight while a block ends counts in both blocks, by its time in flight in each.
+ * If it counted where it completes, a long I/O would slow down the others of one block and count in
+ * the next, and so seem to cost nothing.  Of the time that an I/O takes far longer than others it
+ * most likely waits.
  *
  * Shares make I/O regular: with shares by the believed costs, all blocks would consist of the same
  * I/Os, and show nothing.  So while costs are not known well, a quarter more is charged for long
  * I/Os, and a quarter less for short ones, in one block, and the other way round in the next one;
- * then the same with reads and writes.  Other blocks differ only by chance, that is in the I/Os
- * that complete before they end, as if no cost mattered.  They only show whether all I/Os take
- * longer, or less long.
+ * then the same with reads and writes.  Other blocks differ only by chance, as if no
+ * cost mattered.  They only show whether all I/Os take longer, or less long.
  *
  * Nothing here reads a clock or takes a lock.
  */
 
-/* A block has at least this many I/Os, and lasts for at least this many latencies, ... */
+/* A block has at least this many completions, and lasts for at least this many latencies, ... */
 #define IOBAND_BLOCK		8
 #define IOBAND_BLOCK_LATENCIES	4
 /* ... and for MANY latencies as long as these are no longer than this. */
@@ -79,9 +81,9 @@ static inline bool ioband_cost_is_unsure(const struct ioband_cost *c, int i, int
 static inline int ioband_cost_vary(const struct ioband_cost *c, bool write, u32 bytes)
 {
 	s64 mean = (c->mean[1] + c->mean[3]) >> 8 << c->shift >> 8;
-	int sign = c->turn & 1 ? 1 : -1;
+	int sign = c->block.turn & 1 ? 1 : -1;
 
-	if (c->turn & 2 && c->mean[0] && c->mean[2])
+	if (c->block.turn & 2 && c->mean[0] && c->mean[2])
 		return ioband_cost_is_unsure(c, 0, 2) ? (write ? sign : -sign) : 0;
 	if (abs(bytes - mean) * 8 < mean || !ioband_cost_is_unsure(c, 1, 3))
 		return 0;
@@ -96,15 +98,29 @@ static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u
 	return bytes ? cost + ioband_cost_vary(c, write, bytes) * (cost / IOBAND_COST_VARY) : cost;
 }
 
+/* The I/Os of a block, << 8. */
+static inline u64 ioband_block_ios(const struct ioband_block *b)
+{
+	return max(b->ios[0] + b->ios[1], 1ULL);
+}
+
+/* The time of a block per I/O, ns << 8. */
+static inline u64 ioband_block_per(const struct ioband_block *b)
+{
+	u64 ns = min(b->ns, (s64)(IOBAND_COST_LIMIT >> 16));
+
+	return clamp(div64_u64(ns << 16, ioband_block_ios(b)), 1ULL, IOBAND_COST_MAX << 8);
+}
+
 /*
  * At first almost all is taken for the cost of bytes: then few long I/Os are dispatched, and their
  * cost is seen well.  At too low a cost many long I/Os would be dispatched, the same number in each
  * block, which would show nothing.
  */
-static inline void ioband_cost_begin(struct ioband_cost *c, u64 per)
+static inline void ioband_cost_begin(struct ioband_cost *c, const struct ioband_block *b)
 {
-	u64 bytes = div_u64(c->bytes[0] + c->bytes[1], c->nr);
-	u64 believed = ioband_cost_of(c, false, bytes);
+	u64 bytes = div64_u64((b->bytes[0] + b->bytes[1]) << 8, ioband_block_ios(b));
+	u64 per = ioband_block_per(b), believed = ioband_cost_of(c, false, bytes);
 
 	c->shift = ilog2(max(bytes, 4096ULL));
 	for (int i = 1; i < IOBAND_COSTS; i += 2)
@@ -127,9 +143,12 @@ static inline void ioband_cost_begin(struct ioband_cost *c, u64 per)
  */
 static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAND_COSTS])
 {
+	const struct ioband_block *b = &c->last;
+	u64 ios = ioband_block_ios(b);
+
 	for (int rw = 0; rw < 2; rw++) {
-		part[2 * rw] = div_u64(c->ios[rw] << 16, c->nr);
-		part[2 * rw + 1] = min(div_u64(c->bytes[rw], c->nr) << 16 >> c->shift,
+		part[2 * rw] = div64_u64(b->ios[rw] << 16, ios);
+		part[2 * rw + 1] = min(div64_u64(b->bytes[rw] << 16, ios) << 8 >> c->shift,
 				       IOBAND_COST_PART_MAX);
 	}
 }
@@ -142,11 +161,11 @@ static inline void ioband_cost_parts(const struct ioband_cost *c, s64 part[IOBAN
  */
 static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
-	bool by_kind = c->turn & 2 && part[0] && part[2];
-	s64 *mean = &c->answer[by_kind][c->turn & 1];
-	s64 other = c->answer[by_kind][!(c->turn & 1)];
+	bool by_kind = c->last.turn & 2 && part[0] && part[2];
+	s64 *mean = &c->answer[by_kind][c->last.turn & 1];
+	s64 other = c->answer[by_kind][!(c->last.turn & 1)];
 	s64 seen = by_kind ? part[2] : part[1] + part[3];
-	u32 nr = min(c->turn / (part[0] && part[2] ? 4 : 2) + 1, IOBAND_COST_ANSWERS);
+	u32 nr = min(c->last.turn / (part[0] && part[2] ? 4 : 2) + 1, IOBAND_COST_ANSWERS);
 	s64 least = by_kind ? min(part[0], part[2]) / IOBAND_COST_ANSWER :
 			      seen / IOBAND_COST_ANSWER_BYTES;
 
@@ -158,7 +177,7 @@ static inline bool ioband_cost_answers(struct ioband_cost *c, const s64 part[IOB
 /* Does a block differ from the last one in its parts, or was it made to differ? */
 static inline bool ioband_cost_differs(struct ioband_cost *c, const s64 part[IOBAND_COSTS])
 {
-	if (c->varied && ioband_cost_answers(c, part))
+	if (c->last.varied && ioband_cost_answers(c, part))
 		return true;
 	for (int i = 0; i < IOBAND_COSTS; i++)
 		if (4 * abs(part[i] - c->mean[i]) > c->mean[i])
@@ -166,25 +185,14 @@ static inline bool ioband_cost_differs(struct ioband_cost *c, const s64 part[IOB
 	return false;
 }
 
-/*
- * Learn from a block.  A block that takes far longer than its parts explain tells little, since the
- * device may have stood still; two such blocks in a row are believed.
- */
-static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
+/* Learn from a block.  If it takes far longer than others, the device may have stood still. */
+static inline void ioband_cost_learn(struct ioband_cost *c)
 {
-	u64 most = min(c->nr * IOBAND_COST_MAX, IOBAND_COST_LIMIT >> 8);
-	u64 per = max(div_u64(min(ns, most) << 8, c->nr), 1ULL), want;
+	u64 per = ioband_block_per(&c->last);
 	s64 part[IOBAND_COSTS], error;
 	bool differs;
 
-	if (!c->usual)
-		ioband_cost_begin(c, per);
 	ioband_cost_parts(c, part);
-	want = IOBAND_BLOCK_TIMES * max(c->usual, ioband_cost_explained(c, part));
-	c->odd = per > want && !c->odd;
-	if (c->odd)
-		return;
-	per = min(per, want);
 	c->usual += ((s64)min(per, IOBAND_BLOCK_TIMES * c->usual) - (s64)c->usual) / IOBAND_BLOCKS;
 	c->usual = max(c->usual, 1ULL);
 	differs = ioband_cost_differs(c, part);
@@ -197,38 +205,40 @@ static inline void ioband_cost_learn(struct ioband_cost *c, u64 ns)
 		ioband_cost_adjust(c, error);
 	ioband_cost_limit(c);
 	for (int i = 0; i < IOBAND_COSTS; i++)
-		if (c->ios[i / 2])
+		if (c->last.ios[i / 2])
 			c->believed[i] += (c->found[i] - c->believed[i]) / 2;
 }
 
-/* An I/O was charged for more or less than its cost. */
-static inline void ioband_cost_varied(struct ioband_cost *c)
-{
-	c->varied = true;
-}
-
-/* Discard the current block, which tells nothing. */
+/* Discard the current blocks, which tell nothing. */
 static inline void ioband_cost_again(struct ioband_cost *c)
 {
 	c->full_ns = 0;
-	c->begin_ns = 0;
+	c->block.begin_ns = 0;
+	c->last.begin_ns = 0;
 }
 
-static inline s64 ioband_cost_block_ns(s64 latency)
+/* Count an I/O that was in flight for @within of @ns in a block. */
+static inline void ioband_cost_count(struct ioband_block *b, bool write, u32 bytes, s64 within,
+				     s64 ns)
 {
-	s64 most = max(IOBAND_BLOCK_LATENCIES * latency, IOBAND_BLOCK_NS);
+	u64 part = within >= ns ? 256 : div64_u64(max(within, 0LL) << 8, ns);
 
-	return min3(IOBAND_BLOCK_MANY * latency, most, (s64)IOBAND_COST_MAX);
+	b->ios[write] += part;
+	b->bytes[write] += bytes * part >> 8;
 }
 
 /*
- * An I/O has completed.  @bytes: 0 if its device time does not depend on its length; @busy: has the
- * device as much to do as it does at once?  If not, or without bytes, this ends the block.
- * @latency: average, ns.  @idle_ns: sum of times with nothing in flight.
+ * An I/O has completed, which the device got at @given_ns.  @bytes: 0 if its device time does not
+ * depend on its length; @busy: has the device as much to do as it does at once?  If not, or without
+ * bytes, this ends the block.  @latency: average, ns.  @idle_ns: sum of times without any I/O, ns.
  */
-static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes, s64 latency,
-				    s64 now, s64 idle_ns, bool busy)
+static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes, s64 given_ns,
+				    s64 latency, s64 now, s64 idle_ns, bool busy)
 {
+	struct ioband_block *b = &c->block, *last = &c->last;
+	s64 most = clamp(IOBAND_BLOCK_LATENCIES * latency, IOBAND_BLOCK_NS, (s64)IOBAND_COST_MAX);
+	s64 ns;
+
 	if (!busy || !bytes) {
 		ioband_cost_again(c);
 		return;
@@ -238,20 +248,25 @@ static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes
 	/* the device has to fill up first */
 	if (now - c->full_ns < latency)
 		return;
-	if (c->begin_ns) {
-		c->ios[write]++;
-		c->bytes[write] += bytes;
-		if (++c->nr < IOBAND_BLOCK ||
-		    now - c->begin_ns < ioband_cost_block_ns(latency))
+	if (b->begin_ns) {
+		given_ns = max(given_ns, now - IOBAND_BLOCK_LATENCIES * latency);
+		ns = max(now - given_ns, 1LL);
+		ioband_cost_count(b, write, bytes, now - b->begin_ns, ns);
+		if (last->begin_ns && given_ns < b->begin_ns)
+			ioband_cost_count(last, write, bytes, b->begin_ns - given_ns, ns);
+		if (b->ios[0] + b->ios[1] < IOBAND_BLOCK << 8 ||
+		    now - b->begin_ns < min(IOBAND_BLOCK_MANY * latency, most))
 			return;
-		ioband_cost_learn(c, max(now - c->begin_ns - (idle_ns - c->begin_idle_ns), 1LL));
+		if (last->begin_ns)
+			ioband_cost_learn(c);
+		b->ns = max(now - b->begin_ns - (idle_ns - b->begin_idle_ns), 1LL);
+		if (!c->usual)
+			ioband_cost_begin(c, b);
+		*last = *b;
 	}
-	c->begin_ns = now;
-	c->begin_idle_ns = idle_ns;
-	c->nr = 0;
-	c->varied = false;
-	memset(c->ios, 0, sizeof(c->ios));
-	memset(c->bytes, 0, sizeof(c->bytes));
+	*b = (struct ioband_block){
+		.begin_ns = now, .begin_idle_ns = idle_ns, .turn = c->turn + !!last->begin_ns,
+	};
 }
 
 #endif /* IOBAND_COST_H */

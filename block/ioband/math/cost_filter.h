@@ -39,6 +39,17 @@
 /* The number of blocks over which averages are taken. */
 #define IOBAND_BLOCKS		32
 
+/* A block of I/Os: each counts by the part of its time in flight that lies within the block. */
+struct ioband_block {
+	s64			begin_ns;		/* 0: there is no block */
+	s64			begin_idle_ns;
+	s64			ns;			/* how long it lasted, without idle time */
+	unsigned int		turn;			/* its number */
+	bool			varied;			/* charges of some differ from costs */
+	u64			ios[2];			/* reads, and writes, << 8 */
+	u64			bytes[2];
+};
+
 /* What I/Os of a device cost, see ioband_cost_init(). */
 struct ioband_cost {
 	s64			believed[IOBAND_COSTS];	/* ns << 8; b is for 1 << @shift bytes */
@@ -51,18 +62,12 @@ struct ioband_cost {
 	u64			usual;			/* time per I/O, ns << 8 */
 
 	s64			mean[IOBAND_COSTS];	/* parts of the last block */
-	unsigned int		turn;			/* number of blocks */
-	bool			odd;			/* the last block took far longer */
+	unsigned int		turn;			/* number of blocks that were learned */
 	s64			answer[2][2];		/* see ioband_cost_answers() */
 
-	/* the current block */
 	s64			full_ns;		/* busy since then; 0: not busy */
-	s64			begin_ns;		/* 0: there is no block */
-	s64			begin_idle_ns;
-	unsigned int		nr;
-	bool			varied;			/* see ioband_cost_varied() */
-	u64			ios[2];
-	u64			bytes[2];
+	struct ioband_block	block;			/* the current one */
+	struct ioband_block	last;			/* some of its I/Os are in flight */
 };
 
 /* a * b / c, where b may be less than 0.  The result is IOBAND_COST_LIMIT at most, either way. */

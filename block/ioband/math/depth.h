@@ -85,7 +85,6 @@ struct ioband_depth {
 	bool			crowded;	/* ... and many more waited when it began */
 	u64			at_dip;		/* at_once after the last dip */
 	u64			faster;		/* idle latency since then, 1 / 1024 of it */
-	u64			low_error;	/* that at_once is too small, 1 / 1024 error */
 	unsigned int		turn;		/* counts windows, see ioband_depth_tries() */
 	s64			gains;		/* gain of depth with a few more, 1 / 1024 */
 	u64			base_inflight;	/* in flight without a few more, 1 / 1024 ... */

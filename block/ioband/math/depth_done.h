@@ -10,8 +10,6 @@
 
 /* What completions tell of the queue depth of a device: from phase to phase, see depth.h. */
 
-/* Evidence of room by more than this many standard errors is no chance. */
-#define IOBAND_DEPTH_ROOMY	6
 /* Between two dips: at least this time, and this many I/Os for each that is done at once. */
 #define IOBAND_DIP_NS		(2LL * NSEC_PER_SEC)
 #define IOBAND_DIP_IOS		3000
@@ -141,30 +139,17 @@ static inline void ioband_depth_compare(struct ioband_depth *d, const struct iob
 static inline void ioband_depth_track(struct ioband_depth *d, const struct ioband_sample *s)
 {
 	u64 seen = div64_u64(s->inflight << 10, max(s->ratio, 1024ULL));
-	s64 room = div64_u64(s->inflight << 10, d->at_once) - s->ratio, gain;
 	bool longer = s->ratio > 1024 + max_t(u64, IOBAND_DEPTH_MARGIN, 2 * s->err);
 	u64 off;
 
 	ioband_depth_compare(d, s);
-	if (ioband_depth_tries(d)) {
-		gain = div64_s64((s64)(seen - d->at_once) << 10, d->at_once);
-		d->gains += (gain - d->gains) / 8;
-	}
-	/* more in flight than the depth, and I/Os take no longer?  half an error is for chance */
-	if (longer)
-		d->low_error = 0;
-	else if (s->inflight > d->at_once + d->at_once / 256)
-		d->low_error = max((s64)d->low_error + div_s64(room * 1024, s->err) - 512, 0LL);
+	if (ioband_depth_tries(d))
+		d->gains += (div64_s64((s64)(seen - d->at_once) << 10, d->at_once) - d->gains) / 8;
 	/* I/Os of a burst were held, and took no longer than those between bursts */
 	if (!longer && s->held && d->at_once >= IOBAND_SERIAL &&
 	    5 * s->inflight < 4ULL * d->depth << 10)
 		d->at_once += d->at_once / 8;
-	if (d->low_error > IOBAND_DEPTH_ROOMY << 10) {
-		d->at_once = max(d->at_once, s->inflight);
-		d->at_once += d->at_once / 4;
-		d->low_error = 0;
-		d->turn = UINT_MAX;	/* the next window tries a few more */
-	} else if (d->elastic > IOBAND_DEPTH_ELASTIC) {
+	if (d->elastic > IOBAND_DEPTH_ELASTIC) {
 		if (ioband_depth_tries(d)) {
 			d->at_once = max(d->at_once, s->inflight);
 			d->elastic -= d->elastic / 4;
@@ -247,16 +232,6 @@ static inline bool ioband_depth_give_up(struct ioband_depth *d, s64 now)
 	return true;
 }
 
-/*
- * The window of a dip begins: half of the I/Os that were in flight have completed.  By now as many
- * I/Os may have come as would have without the dip, that is as many again at most.  If more are
- * outstanding, their submitters had waited below.
- */
-static inline void ioband_depth_dips(struct ioband_depth *d, const struct ioband_io *io)
-{
-	d->crowded |= d->few && io->outstanding > 2 * (d->open_inflight >> 10);
-}
-
 /* An I/O has completed.  Returns true if @d->depth or @d->ceiling may have changed. */
 static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband_io *io, s64 now)
 {
@@ -264,8 +239,13 @@ static inline bool ioband_depth_done(struct ioband_depth *d, const struct ioband
 	struct ioband_sample s;
 
 	if (!ioband_window_done(&d->window, io, d->ceiling, now, &s)) {
+		/*
+		 * The window of a dip begins: half of the I/Os that were in flight have completed.
+		 * By now as many I/Os may have come as would have without the dip, that is as many
+		 * again at most.  If more are outstanding, their submitters had waited below.
+		 */
 		if (!begun && d->window.begun && d->phase == IOBAND_DIP)
-			ioband_depth_dips(d, io);
+			d->crowded |= d->few && io->outstanding > 2 * (d->open_inflight >> 10);
 		return !d->window.begun && ioband_depth_give_up(d, now);
 	}
 	if (s.inflight > d->ceiling * 1280ULL) {

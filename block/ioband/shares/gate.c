@@ -55,12 +55,6 @@ static bool ioband_has_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
 	       sh->credit >= ioband_bio_cost(sh, ioband_peek(grp));
 }
 
-static void ioband_use_credit(struct ioband_sharer *sh, struct ioband_grp *grp)
-{
-	sh->credit -= ioband_bio_cost(sh, ioband_peek(grp));
-	sh->excess++;
-}
-
 /* Does a group have to wait because enough bios are in flight? */
 static bool ioband_is_full(struct ioband_dev *dev, struct ioband_grp *grp, bool leads)
 {
@@ -95,8 +89,10 @@ static bool ioband_may_go(struct ioband_dev *dev, struct ioband_grp *grp, s64 no
 	}
 	if (ioband_must_await(dev, grp, now))
 		return false;
-	if (full)
-		ioband_use_credit(sh, grp);
+	if (full) {
+		sh->credit -= ioband_bio_cost(sh, ioband_peek(grp));
+		sh->excess++;
+	}
 	sh->depth.window.led += leads;
 	return true;
 }
@@ -168,17 +164,6 @@ static void ioband_exceed(struct ioband_grp *grp, s64 now)
 		sh->last_wait_ns = now;
 }
 
-/*
- * Dispatch a bio that must not wait.  Its group is charged for it, and so is ahead of others then,
- * see owe.c.
- */
-static void ioband_overtake(struct ioband_grp *grp, struct bio *bio, s64 now)
-{
-	ioband_exceed(grp, now);
-	ioband_give(grp, bio, ioband_bio_length(bio), false, now);
-	ioband_owe_share(grp, ioband_is_writeback(bio), now);
-}
-
 /* Have writeback that a task of the group waits for itself, for fsync(), hurry as well. */
 static void ioband_hurry_synced(struct ioband_share *g)
 {
@@ -247,7 +232,10 @@ static bool ioband_share_locked(struct ioband_grp *grp, struct bio *bio,
 		ioband_queue(grp, ioband_bio_cost(&dev->share, bio), now);
 	}
 	if (must_pass || (ioband_is_writeback(bio) && now < g->hurry_until_ns)) {
-		ioband_overtake(grp, bio, now);
+		/* its group is charged for it, and so is ahead of others, see owe.c */
+		ioband_exceed(grp, now);
+		ioband_give(grp, bio, ioband_bio_length(bio), false, now);
+		ioband_owe_share(grp, ioband_is_writeback(bio), now);
 		return false;
 	}
 	bio_list_add(&g->fifo[ioband_is_background(bio)], bio);

@@ -84,8 +84,7 @@ void ioband_give(struct ioband_grp *grp, struct bio *bio, u32 bytes, bool turn, 
 	u64 cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), bytes), charged;
 
 	charged = ioband_cost_charged(&sh->cost, bio_data_dir(bio), bytes);
-	if (charged != cost)
-		ioband_cost_varied(&sh->cost);
+	sh->cost.block.varied |= charged != cost;
 	ioband_lease_suits(sh, bio, cost, charged, now);
 	ioband_window_time(&sh->depth.window, ioband_in_device(sh), now);
 	if (!sh->infl) {

@@ -72,8 +72,8 @@ static void ioband_observe(struct ioband_sharer *sh, struct bio *bio, unsigned i
 	sh->latency += sh->latency ? (latency - sh->latency) / 16 : latency;
 	sh->progress_ns = now;
 	io.cost = ioband_cost_of(&sh->cost, bio_data_dir(bio), bytes);
-	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, sh->latency, now, sh->idle_ns,
-			 ioband_is_busy(sh));
+	ioband_cost_done(&sh->cost, bio_data_dir(bio), bytes, io.given_ns, sh->latency, now,
+			 sh->idle_ns, ioband_is_busy(sh));
 	ioband_depth_done(&sh->depth, &io, now);
 }
 

@@ -22,13 +22,17 @@ static void pay(struct ioband_cost *c, const struct price *price, const u32 byte
 	struct rnd_state rnd;
 	s64 now = SEC;
 
+	/* time begins anew */
+	ioband_cost_again(c);
 	prandom_seed_state(&rnd, 3);
 	for (int i = 0; i < ios; i++) {
 		bool second = prandom_u32_state(&rnd) % 3 == 0;
 		bool write = prandom_u32_state(&rnd) % 4 == 0;
 
-		now += price->ios[write] + ((price->bytes * bytes[second]) >> 16);
-		ioband_cost_done(c, write, bytes[second], 0, now, 0, true);
+		s64 ns = price->ios[write] + ((price->bytes * bytes[second]) >> 16);
+
+		now += ns;
+		ioband_cost_done(c, write, bytes[second], now - ns, 0, now, 0, true);
 	}
 }
 
@@ -74,11 +78,11 @@ static void cost_forgets(struct kunit *test)
 
 	ioband_cost_init(&c);
 	pay(&c, &price, bytes, 5000);
-	ioband_cost_done(&c, false, SZ_4K, 0, 10000 * SEC, 0, true);
+	ioband_cost_done(&c, false, SZ_4K, 0, 0, 10000 * SEC, 0, true);
 	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
-	ioband_cost_done(&c, false, SZ_4K, 0, -SEC, 0, true);
+	ioband_cost_done(&c, false, SZ_4K, 0, 0, -SEC, 0, true);
 	for (int i = 0; i < IOBAND_BLOCK; i++)
-		ioband_cost_done(&c, true, U32_MAX, 0, i % 2 ? S64_MAX : 1, 0, true);
+		ioband_cost_done(&c, true, U32_MAX, 0, 0, i % 2 ? S64_MAX : 1, 0, true);
 	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K) >> 8, 20 * 100 * US);
 	pay(&c, &price, bytes, 20000);
 	cost_is_near(test, &c, false, SZ_4K, 100 * US, 0);
@@ -116,8 +120,8 @@ static void cost_stays_in_range(struct kunit *test)
 		u64 cost;
 
 		now += (s64)prandom_u32_state(&rnd) >> (prandom_u32_state(&rnd) % 32);
-		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24), 0, now, 0,
-				 true);
+		ioband_cost_done(&c, i % 3 == 0, prandom_u32_state(&rnd) >> (i % 24),
+				 (s64)prandom_u32_state(&rnd), 0, now, 0, true);
 		cost = ioband_cost_of(&c, i % 2, prandom_u32_state(&rnd));
 		if (!cost || cost > IOBAND_COST_MAX << 8) {
 			KUNIT_FAIL(test, "cost %llu after %d", cost, i);
@@ -147,7 +151,8 @@ static void cost_of_chance(struct kunit *test)
 
 		for (unsigned int i = 0; i < 32; i++) {
 			now += block_ns / 32;
-			ioband_cost_done(&c, false, bytes[i < nr_long], block_ns / 4, now, 0, true);
+			ioband_cost_done(&c, false, bytes[i < nr_long], now - block_ns / 4,
+					 block_ns / 4, now, 0, true);
 		}
 	}
 	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K) >> 8, 28 * US);
@@ -175,13 +180,62 @@ static void cost_of_one_mix(struct kunit *test)
 			u64 cost = ioband_cost_of(&c, write, SZ_4K);
 
 			now += div_s64(block_ns, ios);
-			if (ioband_cost_charged(&c, write, SZ_4K) != cost)
-				ioband_cost_varied(&c);
-			ioband_cost_done(&c, write, SZ_4K, 200 * US, now, 0, true);
+			c.block.varied |= ioband_cost_charged(&c, write, SZ_4K) != cost;
+			ioband_cost_done(&c, write, SZ_4K, now - 200 * US, 200 * US, now, 0, true);
 		}
 	}
 	KUNIT_EXPECT_LE(test, ioband_cost_of(&c, false, SZ_4K),
 			2 * ioband_cost_of(&c, true, SZ_4K));
+}
+
+/*
+ * A long write comes at regular times, and is in flight for longer than a read.  Meanwhile, or at
+ * the end of that time, reads take longer.  So in many cases the reads of one block are slow, and
+ * the write completes in another one.
+ */
+struct regular {
+	s64 each, flight, slow;		/* ns: from write to write, of it, and reads are slow */
+	s64 read, slow_read;		/* ns: from read to read; a read takes eight of these */
+};
+
+static void see_regular(struct ioband_cost *c, const struct regular *r)
+{
+	s64 now = SEC, begin = SEC, latency = 8 * r->read;
+
+	ioband_cost_init(c);
+	for (int i = 0; i < 40000; i++) {
+		s64 left = begin + r->flight - now;
+
+		now += left > 0 && left <= r->slow ? r->slow_read : r->read;
+		ioband_cost_done(c, false, SZ_4K, now - latency, latency, now, 0, true);
+		if (now < begin + r->flight)
+			continue;
+		ioband_cost_done(c, true, SZ_1M, begin, latency, now, 0, true);
+		begin += r->each;
+	}
+}
+
+static void cost_of_regular(struct kunit *test)
+{
+	static const struct regular table[] = {
+		{ 32000 * US, 6000 * US, 6000 * US, 250 * US, 400 * US },
+		{ 25000 * US, 6000 * US, 6000 * US, 250 * US, 400 * US },
+		/* a block lasts for 13 ms */
+		{ 70000 * US, 60000 * US, 4000 * US, 25 * US, 50 * US },
+	};
+	struct ioband_cost c;
+
+	for (int i = 0; i < ARRAY_SIZE(table); i++) {
+		const struct regular *r = &table[i];
+		s64 ns = r->slow - div64_s64(r->slow, r->slow_read) * r->read, cost;
+
+		see_regular(&c, r);
+		cost = ioband_cost_of(&c, true, SZ_1M) >> 8;
+		KUNIT_EXPECT_GE_MSG(test, cost, div_s64(ns * 3, 4), "row %d", i);
+		KUNIT_EXPECT_LE_MSG(test, cost, div_s64(ns * 5, 4), "row %d", i);
+		cost = ioband_cost_of(&c, false, SZ_4K) >> 8;
+		KUNIT_EXPECT_LE_MSG(test, cost, div_s64(r->read * 105, 100), "row %d", i);
+	}
 }
 
 static struct kunit_case cost_cases[] = {
@@ -191,6 +245,7 @@ static struct kunit_case cost_cases[] = {
 	KUNIT_CASE(cost_stays_in_range),
 	KUNIT_CASE(cost_of_chance),
 	KUNIT_CASE(cost_of_one_mix),
+	KUNIT_CASE(cost_of_regular),
 	{ }
 };
 
