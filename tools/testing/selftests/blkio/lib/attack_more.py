@@ -171,10 +171,17 @@ def other_disk(asker):
             os.pread(other, 64 * KIB, at)
         samples.append(time.monotonic_ns() - begin)
 
+    def write():
+        begun.wait()
+        buffered(None)(asker)
+
+    # who starts others waits for deep debts of the group, also for those of its other tasks
+    begun = threading.Event()
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
     for _ in range(3):
         read_all(asker.alone_ns)
-    writer = threading.Thread(target=lambda: buffered(None)(asker), daemon=True)
-    writer.start()
+    begun.set()
     time.sleep(0.5)
     while time.monotonic() < asker.end:
         read_all(asker.during_ns)
