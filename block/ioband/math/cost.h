@@ -17,8 +17,8 @@
  *
  * An I/O that is in flight while a block ends counts in both blocks, by its time in flight in each.
  * If it counted where it completes, a long I/O would slow down the others of one block and count in
- * the next, and so seem to cost nothing.  Of the time that an I/O takes far longer than others it
- * most likely waits.
+ * the next, and so seem to cost nothing.  Only its last BLOCK_LATENCIES count: an I/O that is in
+ * flight for far longer than others has most likely waited before that.
  *
  * Shares make I/O regular: with shares by the believed costs, all blocks would consist of the same
  * I/Os, and show nothing.  So while costs are not known well, a quarter more is charged for long
@@ -29,7 +29,7 @@
  * Nothing here reads a clock or takes a lock.
  */
 
-/* A block has at least this many completions, and lasts for at least this many latencies, ... */
+/* A block has at least this many I/Os, and lasts for at least this many latencies, ... */
 #define IOBAND_BLOCK		8
 #define IOBAND_BLOCK_LATENCIES	4
 /* ... and for MANY latencies as long as these are no longer than this. */
@@ -98,10 +98,10 @@ static inline u64 ioband_cost_charged(const struct ioband_cost *c, bool write, u
 	return bytes ? cost + ioband_cost_vary(c, write, bytes) * (cost / IOBAND_COST_VARY) : cost;
 }
 
-/* The I/Os of a block, << 8. */
+/* The I/Os of a block, << 8: at least IOBAND_BLOCK << 8 once it has ended. */
 static inline u64 ioband_block_ios(const struct ioband_block *b)
 {
-	return max(b->ios[0] + b->ios[1], 1ULL);
+	return b->ios[0] + b->ios[1];
 }
 
 /* The time of a block per I/O, ns << 8. */
@@ -254,7 +254,7 @@ static inline void ioband_cost_done(struct ioband_cost *c, bool write, u32 bytes
 		ioband_cost_count(b, write, bytes, now - b->begin_ns, ns);
 		if (last->begin_ns && given_ns < b->begin_ns)
 			ioband_cost_count(last, write, bytes, b->begin_ns - given_ns, ns);
-		if (b->ios[0] + b->ios[1] < IOBAND_BLOCK << 8 ||
+		if (ioband_block_ios(b) < IOBAND_BLOCK << 8 ||
 		    now - b->begin_ns < min(IOBAND_BLOCK_MANY * latency, most))
 			return;
 		if (last->begin_ns)
