@@ -44,7 +44,7 @@ struct ioband_block {
 	s64			begin_ns;		/* 0: there is no block */
 	s64			begin_idle_ns;
 	s64			ns;			/* how long it lasted, without idle time */
-	unsigned int		turn;			/* its number, by which charges are varied */
+	unsigned int		turn;			/* its number: how charges vary */
 	bool			varied;			/* charges of some differ from costs */
 	u64			ios[2];			/* reads, and writes, << 8 */
 	u64			bytes[2];
