@@ -67,7 +67,7 @@ class TestGuard(unittest.TestCase):
                          'deb-guest.sh', 'bench-rates', 'bench-pages-v1', 'bench-lib.sh', 'share-lib.sh'}, names)
 
     def test_each_refuses(self):
-        """Scripts, and libraries that act when they are sourced. Without ioband_run guest-init would end anyway."""
+        """Scripts, and libraries that act when they are sourced. Without ioband_guest guest-init would end anyway."""
         for kind, path in programs():
             name = os.path.basename(path)
             with self.subTest(name):
@@ -77,7 +77,7 @@ class TestGuard(unittest.TestCase):
     def test_environment_is_no_guest(self):
         """What scripts/boot gives the first process in its environment makes no other process one of a guest."""
         self.refuse(['bash', '-c', '. "$1"; : >"$GUEST_OUT/done"', 'somebody', SCRIPTS + '/guest/guard.sh'], 'somebody',
-                    ioband_run=self.out)
+                    ioband_guest='1')
 
     def test_guest_halves_of_entry_points(self):
         """scripts/shell and scripts/vm go on in the guest when IOBAND_GUEST is set: not on the host."""
