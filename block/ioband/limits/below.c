@@ -27,37 +27,31 @@ bool ioband_is_above(struct backing_dev_info *bdi)
 	       dev_to_disk(owner)->major == LOOP_MAJOR;
 }
 
-/* Have the current task wait for what the ghosts of a group owe now.  Returns true if it has to. */
-static bool ioband_wait_for_ghosts(struct ioband_grp *grp)
+/* Have the current task wait for what the ghosts of a group owe now. */
+static void ioband_wait_for_ghosts(struct ioband_grp *grp)
 {
-	struct ioband_dev *dev = grp->dev;
-	s64 now = ktime_get_ns(), ns;
-	bool owes = false;
-
 	for (int rw = READ; rw <= WRITE; rw++) {
 		struct ioband_dir *dir = &grp->dir[rw];
 
 		if (!READ_ONCE(dir->ghost.held))
 			continue;
-		guard(spinlock_irqsave)(&dev->lock);
+		guard(spinlock_irqsave)(&grp->dev->lock);
 		/* while a ghost is in line its group exists */
-		ns = dir->ghost.held ? ioband_units_ns(dir->lim, dir->owed_units, now) : 0;
-		ioband_wait_for(NULL, dir, ns);
-		owes |= ns > 0;
+		if (dir->ghost.held)
+			ioband_wait_for(NULL, dir, ioband_units_ns(dir->lim, dir->owed_units,
+								   ktime_get_ns()));
 	}
-	return owes;
 }
 
 /*
  * Have the current task wait, where it pays its debts next, for what the ghosts of its group, and
- * of those above, owe on disks that may be below one.  Returns true if anything is owed.  The root
+ * of those above, owe on disks that may be below one.  Returns true if it has to wait.  The root
  * group has no ghosts that count: see ioband_may_hold().
  */
 static bool ioband_wait_below(void)
 {
 	struct cgroup_subsys_state *css;
 	struct blkcg_gq *blkg;
-	bool owes = false;
 
 	ioband_in_debt();	/* forgets waits that are over */
 	guard(rcu)();
@@ -66,9 +60,9 @@ static bool ioband_wait_below(void)
 			struct ioband_grp *grp = blkg_to_grp(blkg);
 
 			if (grp && ioband_is_ready(grp))
-				owes |= ioband_wait_for_ghosts(grp);
+				ioband_wait_for_ghosts(grp);
 		}
-	return owes;
+	return current->ioband_debts;
 }
 
 /*

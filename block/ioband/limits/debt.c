@@ -113,34 +113,21 @@ static void ioband_debt_add(struct ioband_dir *dir, struct ioband_ticket *ticket
 	ioband_ticket_hold(ticket, now);
 }
 
-/* Reduce units so that a group owes no more than what its limits allow in a second. */
-static void ioband_debt_bound(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS])
-{
-	for (int unit = 0; unit < IOBAND_NR_UNITS; unit++) {
-		u64 most = ioband_lowest(dir, unit), owed = dir->owed_units[unit];
-
-		units[unit] = min(units[unit], most > owed ? most - owed : 0);
-	}
-}
-
 /*
- * Have a group owe units of I/O that passes now.  @bounded: the kernel does it of its own accord.
- * dev->lock held.
+ * Have a group owe units of I/O that passes now.  @bounded: the kernel does it of its own accord,
+ * and the group owes no more than what its limits allow in a second.  dev->lock held.
  */
 void ioband_debt(struct ioband_dir *dir, u64 units[IOBAND_NR_UNITS], s64 now, bool bounded)
 {
 	struct ioband_ticket *ticket = bounded ? NULL : ioband_own_debt(dir);
 
 	dir->nr_owed++;
-	if (bounded)
-		ioband_debt_bound(dir, units);
-	ioband_debt_add(dir, ticket ?: &dir->ghost, units, now);
-}
+	for (int unit = 0; bounded && unit < IOBAND_NR_UNITS; unit++) {
+		u64 most = ioband_lowest(dir, unit), owed = dir->owed_units[unit];
 
-/* How long it takes to pay what a group and those below it owe, ns.  dev->lock held. */
-static s64 ioband_owed_below_ns(struct ioband_dir *dir, s64 now)
-{
-	return ioband_units_ns(dir->lim, dir->owed_below, now);
+		units[unit] = min(units[unit], most > owed ? most - owed : 0);
+	}
+	ioband_debt_add(dir, ticket ?: &dir->ghost, units, now);
 }
 
 /* Has a task whose ticket waits for others' debts at a gate to wait no more?  No locks held. */
@@ -149,14 +136,16 @@ static bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
 	struct ioband_dir *gate = ioband_ticket_dir(ticket);
 
 	guard(spinlock_irqsave)(&gate->grp->dev->lock);
-	return gate->grp->dev->dead || ioband_owed_below_ns(gate, ktime_get_ns()) <= 0;
+	return gate->grp->dev->dead ||
+	       ioband_units_ns(gate->lim, gate->owed_below, ktime_get_ns()) <= 0;
 }
 
 /*
  * Have the current task wait for a time: not added to what it is to wait for already.  With @gate,
  * for which dev->lock is held, the wait ends when nothing is owed there.  With @disk the task waits
- * on its way to user space; else where it pays its debts next, and what is owed later does not
- * prolong that.  Kernel threads do not wait, nor does a task that ends, or without memory.
+ * on its way to user space; else where it pays its debts next, for the ghost of the group, and what
+ * is owed later does not prolong that.  Kernel threads do not wait, nor does a task that ends, or
+ * without memory.
  */
 void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 {
@@ -176,6 +165,12 @@ void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 			return;
 		if (gate)
 			ioband_ticket_give(ticket, gate);
+		/* others may take turns with the ghost, so that this takes longer than @ns */
+		ticket->below = gate && !disk;
+		for (int unit = 0; ticket->below && unit < IOBAND_NR_UNITS; unit++)
+			if (ioband_lowest(gate, unit) != U64_MAX)
+				ticket->paid[unit] = gate->ghost.paid[unit] +
+						     gate->ghost.units[unit];
 		ioband_debt_note(ticket);
 	}
 	ticket->until_ns = max(ticket->until_ns, (s64)ktime_get_ns() + ns);
@@ -203,8 +198,8 @@ static void ioband_share_debts_of(struct ioband_grp *grp, struct cgroup_subsys_s
 		ioband_relink(dir, now);
 		gate = dev->dead ? NULL : ioband_gate_of(dir, other);
 		if (gate)
-			ioband_wait_for(dev->disk, gate,
-					ioband_owed_below_ns(gate, now) - NSEC_PER_SEC);
+			ioband_wait_for(dev->disk, gate, -NSEC_PER_SEC +
+					ioband_units_ns(gate->lim, gate->owed_below, now));
 	}
 }
 
@@ -224,13 +219,10 @@ void ioband_share_debts(struct cgroup_subsys_state *other)
 	if (!static_branch_unlikely(&ioband_key) ||
 	    (current->flags & (PF_KTHREAD | PF_USER_WORKER)))
 		return;
-	for (css = task_css(current, io_cgrp_id); css->parent; css = css->parent) {
+	for (css = task_css(current, io_cgrp_id); css && css->parent; css = ioband_css_above(css))
 		hlist_for_each_entry_rcu(blkg, &css_to_blkcg(css)->blkg_list, blkcg_node)
 			if (blkg_to_grp(blkg))
 				ioband_share_debts_of(blkg_to_grp(blkg), other);
-		if (!cgroup_subsys_on_dfl(io_cgrp_subsys))
-			break;
-	}
 }
 
 /* The current task starts another one, which does not run yet. */

@@ -48,12 +48,13 @@ static enum ioband_verdict ioband_decide_bound(struct ioband_dir *dir, struct bi
 	/* a driver's thread does it for the group: tasks wait at the device above, see below.c */
 	bool below = (current->flags & PF_KTHREAD) &&
 		     (asker || !(paced || bio_issue_as_root_blkg(bio)));
+	bool owed;
 
 	/* unpaid pages: on v1 the bio is the group's that writes them, on v2 the inode's */
 	if (paced && !(cgroup_subsys_on_dfl(io_cgrp_subsys) && ioband_is_nobodys(bio)))
 		return ioband_owe_paced(dir, bio, now) ? IOBAND_OWE : IOBAND_PASS;
-	if (!paced && ioband_credit_use(bio, now))
-		return IOBAND_PASS;
+	if (!paced && ioband_credit_use(bio, now, &owed))
+		return owed ? IOBAND_OWE : IOBAND_PASS;
 	if (!ioband_is_crowded(dir->lim) && ioband_pay(dir, bio, now))
 		return IOBAND_PASS;
 	if (!paced && ioband_may_hold(dir, bio)) {

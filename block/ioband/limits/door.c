@@ -121,14 +121,6 @@ static struct ioband_dir *ioband_door_dir(struct inode *inode, int rw)
 	return dir && READ_ONCE(dir->lim) ? dir : NULL;
 }
 
-/* Is nothing of the current task's group in line anywhere?  RCU read side. */
-static bool ioband_is_first(void)
-{
-	struct blkcg *blkcg = css_to_blkcg(task_css(current, io_cgrp_id));
-
-	return !atomic_read(&ioband_blkcg(blkcg)->nr[IOBAND_LINES]);
-}
-
 /* Is a page in the page cache that has readahead go on?  RCU read side. */
 static bool ioband_is_mark(struct address_space *mapping, pgoff_t index)
 {
@@ -197,6 +189,7 @@ static noinline int ioband_door_debts(struct file *file, bool nowait)
 int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool async, bool nowait)
 {
 	bool direct = file->f_flags & O_DIRECT, slow = count > IOBAND_DOOR_BYTES;
+	struct ioband_blkcg *b;
 	struct ioband_dir *dir;
 	struct gendisk *disk;
 	struct inode *inode;
@@ -217,8 +210,9 @@ int __ioband_door(struct file *file, int rw, loff_t pos, size_t count, bool asyn
 	scoped_guard(rcu) {
 		if (!ioband_may_bind_task(&slow))
 			return 0;
-		/* it may be held, or is paid when its pages are dirtied */
-		if (direct ? async && !slow && ioband_is_first() : rw == WRITE)
+		b = ioband_blkcg(css_to_blkcg(task_css(current, io_cgrp_id)));
+		/* it may be held, as nothing of its group is in line, or pages pay when dirtied */
+		if (direct ? async && !slow && !atomic_read(&b->nr[IOBAND_LINES]) : rw == WRITE)
 			return 0;
 		inode = ioband_inode_of(file);
 		if (!inode)

@@ -76,7 +76,7 @@ bool ioband_ticket_pay(struct ioband_ticket *ticket, bool wait);
 int ioband_ticket_wait(struct ioband_ticket *ticket);
 bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir);
 int ioband_prepay(struct gendisk *disk, int rw, u64 bytes);
-bool ioband_credit_use(struct bio *bio, s64 now);
+bool ioband_credit_use(struct bio *bio, s64 now, bool *owed);
 void ioband_credit_return(void);
 
 /* door.c */

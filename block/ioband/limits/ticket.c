@@ -173,8 +173,15 @@ static void ioband_ticket_void(struct ioband_ticket *ticket)
 /* Need the task of a ticket wait for it no more? */
 bool ioband_ticket_is_done(const struct ioband_ticket *ticket)
 {
-	return READ_ONCE(ticket->done) ||
-	       (ticket->until_ns && (s64)ktime_get_ns() >= ticket->until_ns);
+	const struct ioband_ticket *ghost;
+
+	if (READ_ONCE(ticket->done) || !ticket->below)
+		return READ_ONCE(ticket->done) ||
+		       (ticket->until_ns && (s64)ktime_get_ns() >= ticket->until_ns);
+	ghost = &ioband_ticket_dir(ticket)->ghost;
+	return !READ_ONCE(ghost->held) ||
+	       (data_race(ghost->paid[IOBAND_BYTES]) >= ticket->paid[IOBAND_BYTES] &&
+		data_race(ghost->paid[IOBAND_IOS]) >= ticket->paid[IOBAND_IOS]);
 }
 
 /*
@@ -186,6 +193,9 @@ bool ioband_ticket_look(struct ioband_ticket *ticket)
 	s64 ns = ticket->until_ns ? ticket->until_ns - (s64)ktime_get_ns() : IOBAND_LOOK_NS;
 	int token = io_schedule_prepare();
 
+	/* others have had their turns meanwhile */
+	if (ticket->below && ns <= 0)
+		ns = TICK_NSEC;
 	__wait_event_hrtimeout(ticket->wait, READ_ONCE(ticket->done),
 			       ns_to_ktime(clamp(ns, 0, IOBAND_LOOK_NS)), ioband_repay_state());
 	io_schedule_finish(token);
@@ -270,10 +280,10 @@ int ioband_prepay(struct gendisk *disk, int rw, u64 bytes)
 
 /*
  * Let a bio of the current task pass for which it has paid in advance: true if the credit is
- * enough.  There may be more bios than were expected: these I/Os are owed.  What is split off has
- * nothing but its I/O to pay, and pays as without a credit then.  dev->lock held.
+ * enough.  There may be more bios than were expected: these I/Os are owed, which sets @owed.  What
+ * is split off has nothing but its I/O to pay, and pays as without a credit then.  dev->lock held.
  */
-bool ioband_credit_use(struct bio *bio, s64 now)
+bool ioband_credit_use(struct bio *bio, s64 now, bool *owed)
 {
 	struct ioband_ticket *credit = current->ioband_credit;
 	u64 one[IOBAND_NR_UNITS] = { [IOBAND_IOS] = 1 };
@@ -286,9 +296,11 @@ bool ioband_credit_use(struct bio *bio, s64 now)
 	    now - ioband_arrival(&credit->bio) > IOBAND_CREDIT_NS)
 		return false;
 	credit->paid[IOBAND_BYTES] -= bytes;
+	*owed = !credit->paid[IOBAND_IOS] &&
+		ioband_lowest(ioband_ticket_dir(credit), IOBAND_IOS) != U64_MAX;
 	if (credit->paid[IOBAND_IOS])
 		credit->paid[IOBAND_IOS]--;
-	else if (ioband_lowest(ioband_ticket_dir(credit), IOBAND_IOS) != U64_MAX)
+	else if (*owed)
 		ioband_debt(ioband_ticket_dir(credit), one, now, false);
 	credit->units[IOBAND_BYTES] += bytes;
 	credit->units[IOBAND_IOS]++;
