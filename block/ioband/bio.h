@@ -32,12 +32,12 @@ enum ioband_unit {
 struct ioband_ticket {
 	struct bio		bio;	/* it has the group, and is never submitted */
 	u64			units[IOBAND_NR_UNITS];	/* to pay; of a credit, used: dev->lock */
-	u64			paid[IOBAND_NR_UNITS];	/* a credit, unless it is a debt, or below */
+	u64			paid[IOBAND_NR_UNITS];	/* a credit, if no debt or below */
 	bool			debt;	/* for what has passed */
 	bool			held;	/* in line: dev->lock */
 	bool			done;
 	bool			below;	/* until the ghost of its group has paid what @paid says */
-	s64			until_ns;	/* if not 0: in no line, and done by then, unless below */
+	s64			until_ns;	/* if not 0: in no line; done by then, or below */
 	wait_queue_head_t	wait;	/* until it is done */
 	refcount_t		ref;	/* one for the task, one while it is held */
 	struct ioband_ticket	*next;	/* the task's next debt */

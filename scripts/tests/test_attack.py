@@ -123,6 +123,12 @@ class TestWindow(unittest.TestCase):
         self.assertEqual(self.judged(first, limit(window_s=1)), 0)
         self.assertEqual(self.judged(first + second, limit(window_s=1)), 1)
 
+    def test_call_of_a_device_above(self):
+        """A call to a loop device counts as the I/Os that the disk makes of it, or its bytes; the largest call counts."""
+        bios = [attack_judge.Queued(BEGIN + ns, 'R', attack_judge.LARGEST + 512, 'R', 'task', 3) for ns in (0, 1000, NSEC)]
+        for key, units in (('riops', 4), ('rbps', 2 * bios[0].size), ('wiops', 0)):
+            self.assertEqual(attack_judge.asked_at_once(Limit('g', key, {7}, [(FOREVER, 1)], 0, stacked=True, asked=bios)), units)
+
     def test_call_beside_pages(self):
         """Where pages may be dirty, those of W and the metadata of one call, but no more, may be written at once."""
         for pages, faults in ((272, 0), (273, 1)):

@@ -180,8 +180,8 @@ bool ioband_ticket_is_done(const struct ioband_ticket *ticket)
 		       (ticket->until_ns && (s64)ktime_get_ns() >= ticket->until_ns);
 	ghost = &ioband_ticket_dir(ticket)->ghost;
 	return !READ_ONCE(ghost->held) ||
-	       (data_race(ghost->paid[IOBAND_BYTES]) >= ticket->paid[IOBAND_BYTES] &&
-		data_race(ghost->paid[IOBAND_IOS]) >= ticket->paid[IOBAND_IOS]);
+	       (READ_ONCE(ghost->paid[IOBAND_BYTES]) >= ticket->paid[IOBAND_BYTES] &&
+		READ_ONCE(ghost->paid[IOBAND_IOS]) >= ticket->paid[IOBAND_IOS]);
 }
 
 /*

@@ -27,6 +27,7 @@ QUEUE = re.compile(r"-(\d+) .* (\d+)\.(\d+): block_bio_queue: (\d+),(\d+) (\w+) 
 SECTOR = 512
 CALL_NS = 25_000_000    # a system call submits all its I/O within this time: one that commits a transaction of btrfs
 WAIT_NS = 1_200_000_000     # a system call may wait for direct I/O of another task that a limit holds for a second at most
+LARGEST = 255 * SECTOR  # bytes of an I/O of null_blk at most: it gets larger ones in several
 PART = 1 << 20          # bytes that a task pays for at once, and makes of a call: IOBAND_DOOR_BYTES
 CREDIT_NS = NSEC        # a task that has paid for a call submits it within this time: IOBAND_CREDIT_NS
 
@@ -164,7 +165,7 @@ def call_of_task(limit, events):
 
 
 def asked_at_once(limit):
-    """Returns the units that tasks asked the device above for, in the largest call of each task."""
+    """Returns the units of the disk that tasks asked the device above for, in the largest call of each task."""
     most, now = collections.Counter(), {}
     for bio in limit.asked:
         if bio.op not in ('R' if limit.key[0] == 'r' else 'WD'):
@@ -172,7 +173,7 @@ def asked_at_once(limit):
         units, begin = now.get(bio.pid, (0, bio.ns))
         if bio.ns > begin + CALL_NS:
             units, begin = 0, bio.ns
-        units += bio.size if limit.key.endswith('bps') else 1
+        units += bio.size if limit.key.endswith('bps') else max(-(-bio.size // LARGEST), 1)
         now[bio.pid] = units, begin
         most[bio.pid] = max(most[bio.pid], units)
     return sum(most.values())
