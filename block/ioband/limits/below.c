@@ -38,8 +38,8 @@ static void ioband_wait_for_ghosts(struct ioband_grp *grp)
 		guard(spinlock_irqsave)(&grp->dev->lock);
 		/* while a ghost is in line its group exists */
 		if (dir->ghost.held)
-			ioband_wait_for(NULL, dir, ioband_units_ns(dir->lim, dir->owed_units,
-								   ktime_get_ns()));
+			ioband_wait_for(NULL, dir, 1 + ioband_units_ns(dir->lim, dir->owed_units,
+								       ktime_get_ns()));
 	}
 }
 

@@ -143,9 +143,8 @@ static bool ioband_debts_are_paid(const struct ioband_ticket *ticket)
 /*
  * Have the current task wait for a time: not added to what it is to wait for already.  With @gate,
  * for which dev->lock is held, the wait ends when nothing is owed there.  With @disk the task waits
- * on its way to user space; else where it pays its debts next, for the ghost of the group, and what
- * is owed later does not prolong that.  Kernel threads do not wait, nor does a task that ends, or
- * without memory.
+ * on its way to user space; else where it pays its debts next, for what the ghost of the group owes
+ * by now.  Kernel threads do not wait, nor does a task that ends, or without memory.
  */
 void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 {
@@ -153,7 +152,7 @@ void ioband_wait_for(struct gendisk *disk, struct ioband_dir *gate, s64 ns)
 
 	if (ns <= 0 || (current->flags & (PF_KTHREAD | PF_EXITING)))
 		return;
-	while (ticket && (!ticket->until_ns ||
+	while (ticket && (!ticket->until_ns || ticket->below != (gate && !disk) ||
 			  (ticket->bio.bi_blkg ? ioband_ticket_dir(ticket) : NULL) != gate))
 		ticket = ticket->next;
 	if (ticket && !disk)
@@ -250,7 +249,8 @@ bool ioband_debts_wait(void)
 		if (ticket && ticket->debt && !ioband_ticket_is_done(ticket))
 			trace_ioband_return(&ticket->bio, ktime_get_ns(), 0);
 	while ((ticket = current->ioband_debts)) {
-		if (ticket->until_ns && ticket->bio.bi_blkg && ioband_debts_are_paid(ticket))
+		if (ticket->until_ns && !ticket->below && ticket->bio.bi_blkg &&
+		    ioband_debts_are_paid(ticket))
 			ticket->done = true;
 		if (!ioband_ticket_is_done(ticket) && !ioband_ticket_look(ticket))
 			return !fatal_signal_pending(current);

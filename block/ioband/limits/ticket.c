@@ -127,7 +127,7 @@ bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir)
 
 	for (enum ioband_unit unit = 0; unit < IOBAND_NR_UNITS; unit++) {
 		ticket->units[unit] -= paid[unit];
-		ticket->paid[unit] += paid[unit];
+		WRITE_ONCE(ticket->paid[unit], ticket->paid[unit] + paid[unit]);
 		dir->held_units[unit] -= ticket->held ? paid[unit] : 0;
 		if (ticket->held && ticket->debt)
 			ioband_owed(dir, unit, -(s64)paid[unit]);
@@ -193,9 +193,9 @@ bool ioband_ticket_look(struct ioband_ticket *ticket)
 	s64 ns = ticket->until_ns ? ticket->until_ns - (s64)ktime_get_ns() : IOBAND_LOOK_NS;
 	int token = io_schedule_prepare();
 
-	/* others have had their turns meanwhile */
+	/* others have had turns meanwhile: it is late by 1/16 of what these took */
 	if (ticket->below && ns <= 0)
-		ns = TICK_NSEC;
+		ns = max_t(s64, -ns / 16, TICK_NSEC);
 	__wait_event_hrtimeout(ticket->wait, READ_ONCE(ticket->done),
 			       ns_to_ktime(clamp(ns, 0, IOBAND_LOOK_NS)), ioband_repay_state());
 	io_schedule_finish(token);

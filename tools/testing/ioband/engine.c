@@ -168,7 +168,7 @@ bool ioband_ticket_paid(struct ioband_ticket *ticket, struct ioband_dir *dir)
 	abort();
 }
 
-bool ioband_credit_use(struct bio *bio, s64 now)
+bool ioband_credit_use(struct bio *bio, s64 now, bool *owed)
 {
 	return false;
 }

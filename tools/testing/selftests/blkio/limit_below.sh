@@ -127,6 +127,39 @@ moves() {
 	cap m "$BELOW" rbps=max
 }
 
+# 40 tasks, of which each is refused a read because its group owes a little, reads ahead in a thread, which passes no
+# door, starts the next one, and is killed by it
+REFUSED='
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+ahead = os.open(sys.argv[1], os.O_RDONLY)
+page, refused = mmap.mmap(-1, 4096), 0
+for link in range(40):
+    os.posix_fadvise(ahead, (200 + link) << 20, 131072, os.POSIX_FADV_WILLNEED)
+    try: os.preadv(fd, [page], 0, os.RWF_NOWAIT)
+    except BlockingIOError: refused += 1
+    thread = threading.Thread(target=os.posix_fadvise, args=(ahead, link << 22, 4 << 20, os.POSIX_FADV_WILLNEED))
+    thread.start()
+    time.sleep(0.01)
+    parent = os.getpid()
+    if os.fork(): time.sleep(1000)
+    if link: os.kill(parent, 9)
+open(sys.argv[2], "w").write(str(refused))'
+
+# refused: a second's worth may be owed, and the last call is not waited for: 1.25 MiB, as much as readahead may be
+refused() {
+	local begin took before
+	drop_cache
+	before=$(done_bytes)
+	begin=$(now_ms)
+	in_background g python3 -c "$IMPORTS$REFUSED" "$TOP" "$TMP/chained"
+	while [ ! -s "$TMP/chained" ] && [ $(($(now_ms) - begin)) -lt 100000 ]; do sleep 0.1; done
+	took=$(($(now_ms) - begin))
+	check "40 tasks are refused, read ahead, start the next one and are killed: the limit" \
+		in_range $(($(done_bytes) - before)) $((40 * MiB)) $((took * RATE / 1000 + 5 * MiB / 2))
+	check "they are refused at times" in_range "$(cat "$TMP/chained")" 1 40
+	end_loads
+}
+
 # siblings: each of 16 groups has to wait until its own debt is paid, which takes 16 times as long as if it were alone
 siblings() {
 	local i before
@@ -161,7 +194,7 @@ buffered() {
 	cap g "$BELOW" rbps=max wbps=max
 }
 
-plan 20
+plan 22
 mount_cgroup v2
 group g free m m/c{0..15}
 null_dev below size=400 memory_backed=1 completion_nsec=100000
@@ -179,6 +212,7 @@ cap g "$TOP" rbps=$((100 * MiB))
 mapped
 cap g "$TOP" rbps=max
 moves
+refused
 siblings
 files
 buffered
